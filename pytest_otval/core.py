@@ -65,6 +65,7 @@ REASONS: Mapping[str, Reason] = {
         memory_limit="the task used more than memory_mb",
         storage_limit="the task wrote more than storage_mb",
         tampered="the container's root was left so that no clean container starts on it",
+        flaky="some attempts gave the expected answer and some did not",
         env_missing="task.toml asks for a variable of the host that is not set and has no default",
     ),
     **_reasons(

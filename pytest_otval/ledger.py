@@ -37,6 +37,12 @@ class Line:
     network: str
     """The run's network setting."""
     headline: str = ""
+    log: str = ""
+    """Last lines of the log that decides, where the answer is not the expected one; at most a few KiB."""
+    known_bad: str = ""
+    """Why dataset.toml expects this answer, where it does not expect a pass."""
+    attempts: Mapping[str, Any] | None = None
+    """Of a repeated stage: ``passed`` of ``count`` attempts, and ``low`` and ``high`` of the rate's interval."""
     rewards: Mapping[str, float] | None = None
     score: float | None = None
     harbor: Mapping[str, Any] | None = None
@@ -54,11 +60,13 @@ class Line:
     """Per phase, and ``total``."""
     cached_from: str | None = None
     evidence: str = ""
-    """Path below the run folder."""
+    """Where the logs are, as ``evidence.py`` writes and reads it."""
     retries: int = 0
     """How many answers of class ``error`` came before."""
     steps: Sequence[Mapping[str, Any]] = ()
     """Of a trial: what each step left."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """What other plugins want to have in reports, by title."""
     time: str = ""
     """UTC, ISO 8601."""
 

@@ -26,6 +26,7 @@ ORDER = (
     ("attacks",),
     ("llm",),
     ("ledger",),
+    ("evidence", "history"),
     ("stages",),
     ("contract",),
     ("cluster", "sources"),
