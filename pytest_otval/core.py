@@ -14,9 +14,6 @@ from typing import Any, Literal
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 """What a dataset, task or stage name must match entirely, so that it can stand in a node id."""
 
-DEFAULT_STAGES = ("static", "build", "oracle", "noop")
-"""The stages of a task that run without ``-m``, in the order they run."""
-
 
 class Verdict(StrEnum):
     """What a stage says about a task."""

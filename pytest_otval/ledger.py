@@ -65,17 +65,23 @@ class Line:
     """How many answers of class ``error`` came before."""
     steps: Sequence[Mapping[str, Any]] = ()
     """Of a trial: what each step left."""
+    reproduce: str = ""
+    """A command that starts a container as the verifier's was, with its writable layer where that was kept."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """What other plugins want to have in reports, by title."""
     time: str = ""
     """UTC, ISO 8601."""
 
-    def as_json(self) -> str:
-        """Return the line without its newline."""
+    def as_dict(self) -> dict[str, Any]:
+        """Return the line as ``read_ledger`` yields it."""
         values = {"v": SCHEMA, **asdict(self), "class": self.reason}
         del values["reason"]
         values["time"] = self.time or datetime.now(UTC).isoformat(timespec="milliseconds")
-        return json.dumps(values, ensure_ascii=True, allow_nan=False)
+        return values
+
+    def as_json(self) -> str:
+        """Return the line without its newline."""
+        return json.dumps(self.as_dict(), ensure_ascii=True, allow_nan=False)
 
 
 class Ledger:

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_otval.glue import collect, guard, options, outcome
+from pytest_otval import hookspecs
+from pytest_otval.glue import collect, extensions, guard, options, outcome
 from pytest_otval.glue.crash import report_killed_item
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN
 from pytest_otval.glue.session import header, is_worker, prepare, share_rootdir, take_arguments, tell_worker
-from pytest_otval.stages.names import STAGE_NAMES
+from pytest_otval.stages.spec import STAGES, Stage
+
+if TYPE_CHECKING:
+    from pytest_otval.checks.registry import Check
+    from pytest_otval.images.bases import ImageSource
+    from pytest_otval.profile import Profile
+    from pytest_otval.trial.agents.base import Agent
 
 TALLY = pytest.StashKey[outcome.Tally]()
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Let other plugins add to ours."""
+    pluginmanager.add_hookspecs(hookspecs)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,8 +46,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the stages as markers and what other plugins are asked for."""
-    for stage in STAGE_NAMES:
-        config.addinivalue_line("markers", f"{stage}: the {stage} stage of a task")
+    for stage in extensions.stages(config).values():
+        config.addinivalue_line("markers", f"{stage.name}: the {stage.name} stage of a task: {stage.question}")
     config.stash[TALLY] = tally = outcome.Tally()
     if not is_worker(config):
         config.pluginmanager.register(_Counting(tally), "otval-counting")
@@ -44,6 +57,38 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(HtmlColumns(), "otval-html")
     if config.pluginmanager.hasplugin("xdist"):
         config.pluginmanager.register(_Xdist(), "otval-xdist")
+
+
+def pytest_otval_datasets(config: pytest.Config) -> list[Path]:
+    """Look for datasets in the project and in the workspace."""
+    workspace = os.environ.get("OT_WORKSPACE", "")
+    return [config.rootpath, *([Path(workspace)] if workspace else [])]
+
+
+def pytest_otval_stages() -> tuple[Stage, ...]:
+    """Our own stages."""
+    return STAGES
+
+
+def pytest_otval_checks() -> list[Check]:
+    """Our own checks."""
+    from pytest_otval.stages.machine import own_extensions
+
+    return list(own_extensions().checks.values())
+
+
+def pytest_otval_agents() -> list[Agent]:
+    """The agents of oracle and noop."""
+    from pytest_otval.stages.machine import own_extensions
+
+    return list(own_extensions().agents.values())
+
+
+def pytest_otval_image_sources(profile: Profile, store: Path, offline: bool) -> list[ImageSource]:
+    """Registries, and the recipes of the cluster profile."""
+    from pytest_otval.stages.machine import own_extensions
+
+    return list(own_extensions().image_sources(profile, store, offline).values())
 
 
 class _Xdist:

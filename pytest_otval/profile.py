@@ -19,7 +19,6 @@ from pytest_otval.core import NAME, OtvalUsageError
 
 Flavour = Literal["fakeroot-subuid", "fakeroot-preload", "userns", "setuid"]
 PublicNetwork = Literal["slirp4netns", "host", "none"]
-ImageSource = Literal["registry", "bootstrap"]
 
 PACKAGED = Path(__file__).parent / "data" / "clusters"
 """The profiles that come with the package."""
@@ -123,8 +122,8 @@ class Profile(_Section):
     network: NetworkSection = NetworkSection()
     scratch: ScratchSection = ScratchSection()
     build: BuildSection = BuildSection()
-    image_sources: Annotated[tuple[ImageSource, ...], Field(min_length=1)] = ("registry", "bootstrap")
-    """Where base images come from, first to answer wins."""
+    image_sources: Annotated[tuple[str, ...], Field(min_length=1)] = ("registry", "bootstrap")
+    """Where base images come from, first to answer wins; plugins may give others."""
     images: tuple[ImageNames, ...] = ()
     recipes: Mapping[str, Recipe] = {}
     setup: SetupSection = SetupSection()

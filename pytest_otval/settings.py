@@ -23,12 +23,23 @@ class VerdictSettings:
     """task: what the task asks for; none: no network at all, tasks that need one are n/a."""
     force_build: bool = False
     """Build the Dockerfile even where ``docker_image`` is set."""
+    timeout_multiplier: float = 1.0
+    """Factor on every time limit of a task: for machines slower than those the limits were written for."""
+    shuffle_tests: bool = False
+    """Run the verifier's tests in random order, where the verifier runs pytest."""
+    clock_shift: str = ""
+    """How far the verifier's clock is put forward, as ``400d`` or ``-12h``; empty: not at all."""
     flavour: str = ""
     """How the sandbox maps uids; probed once."""
 
     def digest(self) -> str:
-        """Return a sha256 over the settings, as 64 hex digits."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        """Return a sha256 over what differs from the defaults, as 64 hex digits.
+
+        So a new setting leaves the digests of before as they are.
+        """
+        usual = asdict(VerdictSettings())
+        chosen = {name: value for name, value in asdict(self).items() if value != usual[name]}
+        return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +51,15 @@ class RunSettings:
     cluster: str = "local"
     """Name of the cluster profile."""
     keep: bool = False
-    """Keep the scratch folders of trials."""
+    """Keep the scratch folders of trials, and evidence as loose files."""
+    repeat: int = 1
+    """How many attempts a stage that can repeat makes. More of them find more; none changes what one attempt gives."""
+    stop_if: str = ""
+    """When to start no more items, as ``infra > 5%``."""
+    limit: int = 0
+    """How many tasks of each dataset are taken, by name; 0: all."""
+    tasks: str = ""
+    """Shell pattern that the names of tasks must match; empty: all."""
     writer: str = "main"
     """Name of this process's ledger file (the xdist worker's id)."""
 

@@ -11,13 +11,12 @@ from hypothesis import settings
 from pytest_otval.core import StageResult
 from pytest_otval.profile import Profile, load_profile
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
-from pytest_otval.stages.machine import Machine, probe_flavour
+from pytest_otval.stages.machine import Machine, own_extensions, probe_flavour
 from pytest_otval.stages.question import Question
-from pytest_otval.stages.registry import ask
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import Task
 from pytest_otval.workspace import Workspace
-from selftests.fakes import FakeImages, FakeMachine, FakeSandbox
+from selftests.fakes import FakeImages, FakeMachine, FakeSandbox, ask
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -49,7 +48,9 @@ def real(tmp_path_factory):
     profile = Profile.model_validate({**local.model_dump(), "image_sources": ("bootstrap",)})
     flavour, _ = probe_flavour(workspace, profile)
     out = tmp_path_factory.mktemp("out")
-    machine = Machine(Settings(RunSettings(out), VerdictSettings(flavour=flavour)), workspace, profile)
+    machine = Machine(
+        Settings(RunSettings(out), VerdictSettings(flavour=flavour)), workspace, profile, own_extensions()
+    )
     yield machine
     left = [path.name for path in machine.scratch.folder.iterdir() if path.name not in ("owner.json", "sessions")]
     machine.close()

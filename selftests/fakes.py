@@ -8,11 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_otval.core import Conclusion
+from pytest_otval.checks.registry import all_checks
+from pytest_otval.core import Conclusion, StageResult
 from pytest_otval.images.model import Image, ImageConfig, ImageRequest
 from pytest_otval.sandbox.base import Command, CommandResult, ContainerSpec, Ended, NoStartError
 from pytest_otval.sandbox.leftovers import OwnScratch
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
+from pytest_otval.stages.machine import own_extensions
+from pytest_otval.stages.question import Question
+from pytest_otval.stages.registry import ask as ask_stage
+from pytest_otval.stages.spec import STAGES
 from pytest_otval.task.load import Task, load_task
 from pytest_otval.trial.layer import Bench
 
@@ -119,12 +124,20 @@ class FakeImages:
         return Image("0" * 64, Path("/nowhere.sqfs"), "1" * 64, "bootstrap:fake@0", self.config)
 
 
+def ask(stage: str, machine: object, question: Question) -> tuple[StageResult, int]:
+    """Ask one of our own stages."""
+    (found,) = [one for one in STAGES if one.name == stage]
+    return ask_stage(found, machine, question)
+
+
 class FakeMachine:
     """What stages ask of ``pytest_otval.stages.machine.Machine``."""
 
     def __init__(self, folder: Path, sandbox: FakeSandbox, images: FakeImages, verdict: VerdictSettings) -> None:
         self.sandbox = sandbox
         self.images = images
+        self.checks = all_checks()
+        self.agent = own_extensions().agents.__getitem__
         self.settings = Settings(RunSettings(folder / "out"), verdict)
         self.allow_public = verdict.network != "none"
         (folder / "scratch").mkdir(exist_ok=True)

@@ -15,10 +15,10 @@ from pytest_otval.profile import load_profile
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
 from pytest_otval.stages.machine import Machine, probe_flavour
 from pytest_otval.stages.question import Question
-from pytest_otval.stages.registry import ask
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import load_task
 from pytest_otval.workspace import Workspace, scratch
+from selftests.fakes import ask
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -76,14 +76,18 @@ def all_checks() -> Mapping[str, Check]:
     return MappingProxyType(_CHECKS)
 
 
-def run_checks(task: Task, settings: CheckSettings | None = None) -> tuple[Finding, ...]:
+def run_checks(
+    task: Task, settings: CheckSettings | None = None, checks: Iterable[Check] | None = None
+) -> tuple[Finding, ...]:
     """Return all findings about a task, those of its task.toml included, sorted by path, line and id.
+
+    ``checks`` are ours where none are given.
 
     Raises Conclusion ``internal`` where a check crashes: a bug of ours is no answer about the task.
     """
     context = CheckContext(task, settings)
     findings = set(task.findings)
-    for one in all_checks().values():
+    for one in all_checks().values() if checks is None else checks:
         try:
             findings.update(one(context))
         except Conclusion:

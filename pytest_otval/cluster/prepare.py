@@ -8,7 +8,7 @@ from pathlib import Path
 from pytest_otval.profile import load_profile
 from pytest_otval.sandbox.toolbox import ensure_toolbox
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
-from pytest_otval.stages.machine import Machine, probe_flavour
+from pytest_otval.stages.machine import Machine, own_extensions, probe_flavour
 from pytest_otval.workspace import Workspace
 
 _RECIPE = "image:bootstrap:"
@@ -28,7 +28,7 @@ def prepare(cluster: str) -> None:
     flavour, _ = probe_flavour(workspace, profile)
     with tempfile.TemporaryDirectory() as run:
         settings = Settings(RunSettings(Path(run), cluster), VerdictSettings(flavour=flavour))
-        machine = Machine(settings, workspace, profile)
+        machine = Machine(settings, workspace, profile, own_extensions())
         try:
             for recipe in recipes:
                 image = machine.images.ensure_recipe(recipe)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from warnings import WarningMessage
@@ -16,7 +15,7 @@ from pytest_otval.core import NAME, node_id
 from pytest_otval.glue.item import DatasetItem, StageItem
 from pytest_otval.glue.selection import DatasetSelection, Stages
 from pytest_otval.task.dataset import DATASET_TOML, Dataset, load_dataset
-from pytest_otval.task.index import TASK_TOML, task_names, tasks_folder
+from pytest_otval.task.source import TaskSource, source_of
 
 
 class _Node(pytest.Collector):
@@ -40,6 +39,11 @@ class DatasetNode(_Node):
         """Name and settings, read once."""
         return load_dataset(self.chosen.path)
 
+    @cached_property
+    def source(self) -> TaskSource:
+        """Where its tasks come from."""
+        return source_of(self.chosen.path)
+
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         """Yield the dataset's own item, then its tasks by name."""
         chosen = self.chosen
@@ -49,13 +53,12 @@ class DatasetNode(_Node):
             )
         wanted: dict[str, Stages | None] = dict(chosen.tasks)
         if chosen.whole:
-            names, others = task_names(chosen.path)
+            names, others = self.source.names()
             wanted.update(dict.fromkeys(names))
             for other in others:
                 self._say(f"{self.name}: the folder {other!r} has no task.toml and is no task")
-        folder = tasks_folder(chosen.path)
         for name in sorted(wanted):
-            yield self._task(name, folder / name, wanted[name])
+            yield self._task(name, wanted[name])
 
     def _say(self, message: str) -> None:
         """Warn by pytest's own channel: by Python's, ``-W error`` would make it an error that stops the run."""
@@ -63,11 +66,11 @@ class DatasetNode(_Node):
         details = {"warning_message": warning, "when": "collect", "nodeid": self.nodeid, "location": None}
         self.ihook.pytest_warning_recorded.call_historic(kwargs=details)
 
-    def _task(self, name: str, path: Path, want: Stages | None) -> pytest.Collector:
+    def _task(self, name: str, want: Stages | None) -> pytest.Collector:
         kind = TaskNode if NAME.fullmatch(name) else BadNameNode
         # Reports show node ids as they are, so a name that cannot stand in one is quoted.
         nodeid = node_id(self.name, quote(os.fsencode(name), safe=""), "").removesuffix("::")
-        return kind.from_parent(self, name=name, path=path / TASK_TOML, nodeid=nodeid, want=want)
+        return kind.from_parent(self, name=name, path=self.source.anchor(name), nodeid=nodeid, want=want)
 
 
 class TaskNode(_Node):

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from pytest_otval.core import StageResult
-from pytest_otval.glue.item import PROPERTY, describe
-from pytest_otval.glue.plan import ENGINE
+from pytest_otval.glue.item import PROPERTY
+from pytest_otval.glue.lines import for_reports
+from pytest_otval.glue.plan import ENGINE, OUT
+from pytest_otval.report.failure import failure_text
 
 
 def report_killed_item(config: pytest.Config, nodeid: str, report: Any) -> None:
@@ -20,17 +22,17 @@ def report_killed_item(config: pytest.Config, nodeid: str, report: Any) -> None:
     engine = config.stash.get(ENGINE, None)
     headline = f"worker {report.node.gateway.id} died while it ran this; the kernel's log tells if memory ran out"
     result = StageResult("killed", headline)
-    answer = engine.record_killed(nodeid, result) if engine is not None else None
-    if answer is None:
+    line = engine.record_killed(nodeid, result) if engine is not None else None
+    if line is None:
         return
     error = pytest.TestReport(
         nodeid=nodeid,
         location=report.location,
         keywords={},
         outcome="failed",
-        longrepr=describe(result),
+        longrepr=failure_text(line.as_dict(), config.stash[OUT]),
         when="setup",
-        user_properties=[(PROPERTY, answer)],
+        user_properties=[(PROPERTY, for_reports(line))],
         node=report.node,
     )
     config.hook.pytest_runtest_logreport(report=error)

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import re
+import shutil
 import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_otval.core import Finding, Severity, StageResult
-from pytest_otval.glue import options
-from pytest_otval.glue.item import PROPERTY, DatasetItem, StageItem, shown_path
-from pytest_otval.glue.plan import PLAN
+from pytest_otval.core import Conclusion, Finding, Severity, StageResult
+from pytest_otval.glue import extensions, options
+from pytest_otval.glue.lines import common_fields, result_line, trial_lines, with_columns
 from pytest_otval.ledger import Ledger, Line, read_run
 from pytest_otval.settings import Settings
-from pytest_otval.task.dataset import Dataset
-from pytest_otval.task.index import tasks_folder
+
+if TYPE_CHECKING:
+    from pytest_otval.evidence import Archive
+    from pytest_otval.glue.folders import AtHand, TaskFolders
+    from pytest_otval.profile import Profile
+    from pytest_otval.stages.machine import Machine
+    from pytest_otval.task.dataset import Dataset
+    from pytest_otval.task.source import TaskSource
 
 NODE_ID = re.compile(r"datasets/(?P<dataset>[^/]+)/(?:tasks/(?P<task>[^/]+)/task|dataset)\.toml::(?P<stage>.+)")
 """What ``core.node_id`` makes."""
@@ -25,162 +34,152 @@ SHOWN_CALLS = 8
 """Innermost calls that a report of a bug of ours shows."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an item asks about."""
+
+    nodeid: str
+    stage: str
+    dataset: Dataset
+    source: TaskSource
+    task: str
+    """Empty for the dataset itself."""
+    known_bad: str = ""
+
+
 class Engine:
     """Answers the items of one process."""
 
-    def __init__(self, config: pytest.Config, out: Path, writer: str, slot: int) -> None:
+    def __init__(self, config: pytest.Config, out: Path, writer: str) -> None:
         self._config = config
         self._out = out
         self._writer = writer
-        self._slot = slot
         self._ledger = Ledger(out, writer)
-        self._machine: Any = None
 
-    @property
+    @cached_property
     def settings(self) -> Settings:
         """The settings of the run, as the controller wrote them down."""
         flavour = str(read_run(self._out).get("flavour", ""))
         return options.make_settings(self._config, self._out, flavour, self._writer)
 
-    def machine(self) -> Any:
-        """Return the machine, made once."""
+    @cached_property
+    def _profile(self) -> Profile:
         from pytest_otval.profile import load_profile
-        from pytest_otval.stages.machine import Machine
+
+        return load_profile(self.settings.run.cluster, self._config.rootpath)
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The machine, with what plugins add to it."""
+        from pytest_otval.stages.machine import Extensions, Machine
         from pytest_otval.workspace import Workspace
 
-        if self._machine is None:
-            settings = self.settings
-            profile = load_profile(settings.run.cluster, self._config.rootpath)
-            self._machine = Machine(settings, Workspace.from_environment(), profile, self._slot)
-        return self._machine
+        config = self._config
+        added = Extensions(
+            extensions.checks(config),
+            extensions.agents(config),
+            lambda profile, store, offline: extensions.image_sources(config, profile, store, offline),
+        )
+        return Machine(self.settings, Workspace.from_environment(), self._profile, added)
 
-    def ask(self, item: StageItem) -> StageResult:
-        """Ask a stage about a task, write its lines, and hand the answer to the reports."""
-        from pytest_otval.glue.collect import DatasetNode, TaskNode
-        from pytest_otval.task.digest import task_digest
+    @cached_property
+    def _folders(self) -> TaskFolders:
+        from pytest_otval.glue.folders import TaskFolders
 
-        node = item.parent
-        assert isinstance(node, TaskNode) and isinstance(node.parent, DatasetNode)
-        dataset = node.parent.dataset
-        folder = node.path.parent
-        evidence = Path("evidence", dataset.name, node.name, item.name)
+        return TaskFolders(lambda: self.machine.scratch.folder)
+
+    @cached_property
+    def _archive(self) -> Archive:
+        from pytest_otval.evidence import Archive
+
+        return Archive(self._out, self._writer)
+
+    @cached_property
+    def _columns(self) -> list[Any]:
+        return list(extensions.columns(self._config).values())
+
+    def ask(self, asked: Asked) -> tuple[StageResult, Line]:
+        """Ask a stage about a task and write its lines; return the answer and its line."""
+        evidence = Path("evidence", asked.dataset.name, asked.task, asked.stage)
+        digest, retries = "", 0
         try:
-            result, retries = self._answer(item.name, folder, dataset, self._out / evidence)
+            at_hand = self._folders.get(asked.source, asked.dataset.name, asked.task)
+            digest = at_hand.digest
+            result, retries = self._answer(asked, at_hand, self._evidence_folder(evidence))
+        except Conclusion as conclusion:
+            result = StageResult(conclusion.reason, conclusion.headline, conclusion.log)
         except Exception as error:
             headline = f"{type(error).__name__}: {error}".splitlines()[0]
-            result, retries = StageResult("internal", headline, traceback.format_exc(limit=-SHOWN_CALLS)), 0
-        facts = dict(result.facts)
-        if (self._out / evidence).is_dir():
-            facts["evidence"], facts["shown"] = str(evidence), shown_path(self._out / evidence)
-        trials = facts.pop("trials", ())
-        common = self._common(self.settings, task_digest(folder), item.name)
-        line = self._line("result", item.nodeid, result, common, facts, retries)
-        for number, trial in enumerate(trials):
-            self._ledger.write(self._trial_line(item.nodeid, number, trial, common, line))
-        self._ledger.write(line)
-        item.user_properties.append((PROPERTY, _for_reports(line, str(facts.get("shown", "")))))
-        return StageResult(result.reason, result.headline, result.log, facts)
+            result = StageResult("internal", headline, traceback.format_exc(limit=-SHOWN_CALLS))
+        return result, self._record(asked, result, digest, retries, self._kept(evidence))
 
-    def _answer(self, stage: str, folder: Path, dataset: Dataset, evidence: Path) -> tuple[StageResult, int]:
+    def ask_dataset(self, asked: Asked) -> tuple[StageResult, Line]:
+        """Answer for a dataset.toml."""
+        result = _dataset_result(asked.dataset.findings)
+        return result, self._record(asked, result)
+
+    def record_killed(self, nodeid: str, result: StageResult) -> Line | None:
+        """Write and return the line of an item whose process died; None if the item is not ours."""
+        found = NODE_ID.fullmatch(nodeid)
+        if found is None:
+            return None
+        line = result_line(nodeid, result, common_fields(self.settings, "", found["stage"]))
+        self._ledger.write(line)
+        return line
+
+    def _answer(self, asked: Asked, at_hand: AtHand, evidence: Path) -> tuple[StageResult, int]:
         from pytest_otval.stages.question import Question
         from pytest_otval.stages.registry import ask
-        from pytest_otval.task.load import load_task
 
         trouble = read_run(self._out).get("trouble")
-        if trouble and stage != "static":
+        if trouble and asked.stage != "static":
             return StageResult(trouble["class"], trouble["headline"]), 0
-        return ask(stage, self.machine(), Question(load_task(folder, dataset.name), dataset.settings, evidence))
+        question = Question(at_hand.task, asked.dataset.settings, evidence)
+        return ask(extensions.stages(self._config)[asked.stage], self.machine, question)
 
-    def ask_dataset(self, item: DatasetItem) -> StageResult:
-        """Answer for a dataset.toml."""
-        from pytest_otval.glue.collect import DatasetNode
-
-        assert isinstance(item.parent, DatasetNode)
-        findings = item.parent.dataset.findings
-        result = _dataset_result(findings)
-        common = self._common(self.settings, "", "static")
-        line = self._line("result", item.nodeid, result, common, dict(result.facts), 0)
-        self._ledger.write(line)
-        item.user_properties.append((PROPERTY, _for_reports(line)))
-        return result
-
-    def record_killed(self, nodeid: str, result: StageResult) -> dict[str, Any] | None:
-        """Write the line of an item whose process died; return what reports need, None if the item is not ours."""
-        from pytest_otval.task.digest import task_digest
-
-        found = NODE_ID.fullmatch(nodeid)
-        chosen = self._config.stash[PLAN].selection.get(found["dataset"]) if found else None
-        if found is None or chosen is None:
-            return None
-        digest = task_digest(tasks_folder(chosen.path) / found["task"]) if found["task"] else ""
-        common = self._common(self.settings, digest, found["stage"])
-        line = self._line("result", nodeid, result, common, {}, 0)
-        self._ledger.write(line)
-        return _for_reports(line)
-
-    def _common(self, settings: Settings, digest: str, stage: str) -> dict[str, Any]:
-        return {
-            "task_digest": digest,
-            "stage": stage,
-            "attempt": 0,
-            "settings_digest": settings.verdict.digest(),
-            "flavour": settings.verdict.flavour,
-            "network": settings.verdict.network,
-        }
-
-    def _line(
-        self, kind: Any, id: str, result: StageResult, common: dict[str, Any], facts: dict[str, Any], retries: int
+    def _record(
+        self, asked: Asked, result: StageResult, digest: str = "", retries: int = 0, evidence: str = ""
     ) -> Line:
-        known = {key: value for key, value in facts.items() if key in Line.__slots__ and value is not None}
-        return Line(
-            kind=kind,
-            id=id,
-            verdict=str(result.verdict),
-            reason=result.reason,
-            headline=result.headline,
-            retries=retries,
-            **common,
-            **known,
-        )
+        common = common_fields(self.settings, digest, asked.stage)
+        facts: Mapping[str, Any] = {**result.facts, "evidence": evidence}
+        line = result_line(asked.nodeid, replace(result, facts=facts), common, retries, asked.known_bad)
+        line = replace(line, columns=with_columns(line.as_dict(), self._columns))
+        for trial in trial_lines(line, facts.get("trials", ()), common):
+            self._ledger.write(trial)
+        self._ledger.write(line)
+        return line
 
-    def _trial_line(self, id: str, number: int, trial: dict[str, Any], common: dict[str, Any], result: Line) -> Line:
-        from pytest_otval.core import REASONS
+    def _evidence_folder(self, evidence: Path) -> Path:
+        """Return where a stage writes its logs; on scratch, since the workspace counts files."""
+        folder = self._out if self.settings.run.keep else self.machine.scratch.folder
+        # What an item that was run before left there is not this item's.
+        shutil.rmtree(folder / evidence, ignore_errors=True)
+        return folder / evidence
 
-        return Line(
-            kind="trial",
-            id=f"{id}#{trial['agent']}/{number}",
-            verdict=str(REASONS[trial["class"]].verdict),
-            reason=trial["class"],
-            image=result.image,
-            isolation=result.isolation,
-            scope=trial["scope"],
-            seconds=trial["seconds"],
-            steps=trial["steps"],
-            evidence=result.evidence,
-            **{**common, "attempt": number},
-        )
+    def _kept(self, evidence: Path) -> str:
+        """Return the place where the logs are, once they are where they stay."""
+        if self.settings.run.keep:
+            return str(evidence) if (self._out / evidence).is_dir() else ""
+        folder = self.machine.scratch.folder / evidence
+        if not folder.is_dir():
+            return ""
+        try:
+            return self._archive.add(folder, str(evidence.relative_to("evidence")))
+        except OSError as error:
+            # The answer stands without its logs.
+            return f"not kept: {error.strerror}"
+        finally:
+            shutil.rmtree(self.machine.scratch.folder / "evidence", ignore_errors=True)
 
     def close(self) -> None:
         """Give back what the machine holds."""
-        if self._machine is not None:
-            self._machine.close()
-
-
-def _for_reports(line: Line, evidence: str = "") -> dict[str, Any]:
-    """Return what html, junit and the summary need, in plain JSON types; ``evidence`` is a path as seen from here."""
-    return {
-        "verdict": line.verdict,
-        "class": line.reason,
-        "headline": line.headline,
-        "stage": line.stage,
-        "score": line.score,
-        "seconds": dict(line.seconds),
-        "image": (line.image or {}).get("base", ""),
-        "evidence": evidence,
-        "scope": line.scope,
-        "stricter": line.stricter,
-        "warnings": sum(1 for check in line.checks if check["severity"] != Severity.ERROR),
-    }
+        made = self.__dict__
+        if "_folders" in made:
+            self._folders.drop()
+        if "_archive" in made:
+            self._archive.close()
+        if "machine" in made:
+            self.machine.close()
 
 
 def _dataset_result(findings: tuple[Finding, ...]) -> StageResult:

@@ -7,13 +7,15 @@ pytest and to everything that reads its reports; what is the task's fault is rai
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_otval.core import StageResult, Verdict
-from pytest_otval.glue.plan import ENGINE
+from pytest_otval.glue.engine import Asked, Engine
+from pytest_otval.glue.lines import for_reports
+from pytest_otval.glue.plan import ENGINE, OUT
+from pytest_otval.ledger import Line
 from pytest_otval.task.dataset import KnownBad
 
 PROPERTY = "otval"
@@ -34,20 +36,28 @@ StageFailure.__module__ = StageError.__module__ = "builtins"
 
 class _Item(pytest.Item):
     result: StageResult | None = None
+    text: str = ""
+    """What a person needs to know of an answer that is not the expected one."""
 
     @property
     def ihook(self) -> Any:
         return self.session.config.hook
 
-    def ask(self) -> StageResult:
+    def ask(self, engine: Engine) -> tuple[StageResult, Line]:
         """Return the stage's answer."""
         raise NotImplementedError
 
     def setup(self) -> None:
         """Ask the stage."""
-        self.result = result = self.ask()
+        result, line = self.ask(self.config.stash[ENGINE])
+        self.result = result
+        self.user_properties.append((PROPERTY, for_reports(line)))
+        if result.verdict in (Verdict.ERROR, Verdict.FAIL):
+            from pytest_otval.report.failure import failure_text
+
+            self.text = failure_text(line.as_dict(), self.config.stash[OUT])
         if result.verdict is Verdict.ERROR:
-            raise StageError(describe(result), pytrace=False)
+            raise StageError(self.text, pytrace=False)
         if result.verdict in (Verdict.NA, Verdict.BLOCKED):
             # No text of one task in the reason: pytest folds equal reasons.
             pytest.skip(f"{result.verdict}: {result.reason}")
@@ -56,7 +66,7 @@ class _Item(pytest.Item):
         """Tell the answer."""
         assert self.result is not None
         if self.result.verdict is Verdict.FAIL:
-            raise StageFailure(describe(self.result), pytrace=False)
+            raise StageFailure(self.text, pytrace=False)
 
 
 class StageItem(_Item):
@@ -83,10 +93,13 @@ class StageItem(_Item):
                 pytest.xfail(_known(self.known_bad))
             raise
 
-    def ask(self) -> StageResult:
+    def ask(self, engine: Engine) -> tuple[StageResult, Line]:
         """Ask about the task."""
-        answer: StageResult = self.config.stash[ENGINE].ask(self)
-        return answer
+        node: Any = self.parent
+        chosen = node.parent
+        expected = self.known_bad if self.known_bad and self.name in self.known_bad.stages else None
+        known_bad = _known(expected) if expected else ""
+        return engine.ask(Asked(self.nodeid, self.name, chosen.dataset, chosen.source, node.name, known_bad))
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Name the task and the stage."""
@@ -101,10 +114,10 @@ class DatasetItem(_Item):
         super().__init__(**kwargs)
         self.add_marker(self.name)
 
-    def ask(self) -> StageResult:
+    def ask(self, engine: Engine) -> tuple[StageResult, Line]:
         """Tell what was found in dataset.toml."""
-        answer: StageResult = self.config.stash[ENGINE].ask_dataset(self)
-        return answer
+        node: Any = self.parent
+        return engine.ask_dataset(Asked(self.nodeid, self.name, node.dataset, node.source, ""))
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Name the dataset."""
@@ -114,20 +127,3 @@ class DatasetItem(_Item):
 
 def _known(bad: KnownBad) -> str:
     return f"known bad until {bad.expires} ({bad.owner}): {bad.reason}"
-
-
-def describe(result: StageResult) -> str:
-    """Return what a person needs: class, headline, last log lines, where the evidence lies."""
-    lines = [f"{result.reason}: {result.headline}"]
-    if result.log:
-        lines += ["", *(f"  | {line}" for line in result.log.splitlines())]
-    evidence = result.facts.get("shown")
-    if evidence:
-        lines += ["", f"evidence: {evidence}"]
-    return "\n".join(lines)
-
-
-def shown_path(path: Path) -> str:
-    """Return a path as short as it can be from here."""
-    relative = os.path.relpath(path)
-    return relative if len(relative) < len(str(path)) else str(path)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
+import math
 import os
+import re
 import secrets
 import time
 from pathlib import Path
@@ -12,6 +15,8 @@ import pytest
 from pytest_otval.core import OtvalUsageError
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
 from pytest_otval.workspace import Workspace
+
+DURATION = re.compile(r"-?[0-9]{1,9}[smhd]")
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -36,15 +41,88 @@ def add_options(parser: pytest.Parser) -> None:
         help="build the Dockerfile even where docker_image is set",
     )
     group.addoption(
+        "--otval-timeout-multiplier",
+        type=positive_number,
+        default=1.0,
+        metavar="X",
+        help="factor on every time limit of a task (default 1)",
+    )
+    group.addoption(
+        "--otval-shuffle-tests",
+        action="store_true",
+        default=False,
+        help="run a verifier's tests in random order, where it runs pytest",
+    )
+    group.addoption(
+        "--otval-clock-shift",
+        type=duration,
+        default="",
+        metavar="TIME",
+        help="put the verifier's clock forward, as 400d or -12h",
+    )
+    group.addoption(
+        "--otval-repeat",
+        type=positive_integer,
+        default=1,
+        metavar="N",
+        help="attempts of oracle and noop; mixed answers are a failure of class flaky",
+    )
+    group.addoption(
+        "--otval-tasks", default="", metavar="GLOB", help="take only tasks whose names match a shell pattern"
+    )
+    group.addoption(
+        "--otval-limit",
+        type=positive_integer,
+        default=0,
+        metavar="N",
+        help="take only the first N tasks of each dataset, by name",
+    )
+    group.addoption(
+        "--otval-stop-if",
+        default="",
+        metavar="EXPR",
+        help="start no more items when so many ended in errors, as 'infra > 5%%' or 'infra > 10'",
+    )
+    group.addoption(
         "--otval-out",
         default="",
         metavar="DIR",
         help="run folder, as --otval-out=DIR (default $OT_WORKSPACE/runs/TIME-ID)",
     )
-    group.addoption("--otval-keep", action="store_true", default=False, help="keep the scratch folders of trials")
+    group.addoption(
+        "--otval-keep",
+        action="store_true",
+        default=False,
+        help="keep the scratch folders of trials, and evidence as loose files",
+    )
     group.addoption(
         "--otval-cluster", default="", metavar="NAME", help="cluster profile (default $OT_CLUSTER, else local)"
     )
+
+
+def positive_integer(text: str) -> int:
+    """Return a number of at least 1. Raises ArgumentTypeError, which argparse shows."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)
+
+
+def positive_number(text: str) -> float:
+    """Return a finite number above 0. Raises ArgumentTypeError."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return number
+
+
+def duration(text: str) -> str:
+    """Return a time span as it is, once it is known to be one or empty. Raises ArgumentTypeError."""
+    if text and not DURATION.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no time span: write a number and s, m, h or d, as 400d")
+    return text
 
 
 def cluster_name(config: pytest.Config) -> str:
@@ -66,9 +144,21 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         rules=config.getoption("--otval-rules"),
         network=config.getoption("--otval-network"),
         force_build=config.getoption("--otval-force-build"),
+        timeout_multiplier=config.getoption("--otval-timeout-multiplier"),
+        shuffle_tests=config.getoption("--otval-shuffle-tests"),
+        clock_shift=config.getoption("--otval-clock-shift"),
         flavour=flavour,
     )
-    run = RunSettings(out, cluster_name(config), config.getoption("--otval-keep"), writer)
+    run = RunSettings(
+        out,
+        cluster=cluster_name(config),
+        keep=config.getoption("--otval-keep"),
+        repeat=config.getoption("--otval-repeat"),
+        stop_if=config.getoption("--otval-stop-if"),
+        limit=config.getoption("--otval-limit"),
+        tasks=config.getoption("--otval-tasks"),
+        writer=writer,
+    )
     return Settings(run, verdict)
 
 

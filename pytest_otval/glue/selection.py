@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_otval.core import DEFAULT_STAGES, NAME, OtvalUsageError
-from pytest_otval.stages.names import STAGE_NAMES
+from pytest_otval.core import NAME, OtvalUsageError
 from pytest_otval.task.dataset import DATASET_TOML
 from pytest_otval.task.index import (
     enclosing_dataset,
@@ -50,21 +49,22 @@ Selection = dict[str, DatasetSelection]
 """By dataset name."""
 
 
-def split(args: Iterable[str], cwd: Path, places: Iterable[Path]) -> tuple[Selection, list[str]]:
+def split(args: Iterable[str], cwd: Path, places: Iterable[Path], stages: Iterable[str]) -> tuple[Selection, list[str]]:
     """Return what our arguments select, and the arguments that are not ours.
 
-    ``places`` are the folders below which ``datasets/NAME/...`` of a node id is looked for.
+    ``places`` are the folders below which ``datasets/NAME/...`` of a node id is looked for, ``stages`` the names of
+    all stages.
     Raises OtvalUsageError for unknown tasks and stages, unprepared datasets and two datasets of one name.
     """
     selection: Selection = {}
     rest = []
-    places = (cwd, *places)
+    places, stages = (cwd, *places), tuple(stages)
     for arg in args:
         name, _, stage = arg.partition("::")
         path = _find(name, places)
         if path is None:
             _refuse_unknown_task(name, arg, places)
-        if path is None or not _select(selection, path, stage or None, arg, places):
+        if path is None or not _select(selection, path, stage or None, arg, places, stages):
             rest.append(arg)
     return selection, rest
 
@@ -82,7 +82,9 @@ def _find(name: str, places: Iterable[Path]) -> Path | None:
     return None
 
 
-def _select(selection: Selection, path: Path, stage: str | None, arg: str, places: tuple[Path, ...]) -> bool:
+def _select(
+    selection: Selection, path: Path, stage: str | None, arg: str, places: tuple[Path, ...], stages: tuple[str, ...]
+) -> bool:
     """Add what one argument names; return whether it is ours."""
     dataset = enclosing_dataset(path)
     if dataset is None:
@@ -96,7 +98,7 @@ def _select(selection: Selection, path: Path, stage: str | None, arg: str, place
         return True
     task = _task_at(dataset, path)
     if task is not None:
-        _check_stage(stage, STAGE_NAMES, arg)
+        _check_stage(stage, stages, arg)
         _dataset(selection, dataset).add(task, stage)
         return True
     if path not in (dataset, dataset / "tasks"):
@@ -168,11 +170,6 @@ def _prepared(dataset: Path, places: tuple[Path, ...]) -> Path:
     shown = os.path.relpath(script) if script.is_file() else ""
     how = f"run `python {shown} fetch` and `python {shown} prepare`" if shown else "it has no tasks and no patch.py"
     raise OtvalUsageError(f"dataset {dataset.name} is not prepared: {how}")
-
-
-def default_stages(markexpr: str) -> tuple[str, ...]:
-    """Return the stages that items are made for: all where a mark expression chooses, else the default ones."""
-    return STAGE_NAMES if markexpr else DEFAULT_STAGES
 
 
 def _near(word: str, known: Iterable[str]) -> str:

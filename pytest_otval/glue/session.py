@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from pytest_otval.core import Conclusion, OtvalUsageError
-from pytest_otval.glue import options
+from pytest_otval.glue import extensions, options
 from pytest_otval.glue.engine import Engine
+from pytest_otval.glue.marks import chosen_stages
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN, Plan
-from pytest_otval.glue.selection import default_stages, split
+from pytest_otval.glue.selection import split
 from pytest_otval.ledger import write_run
 from pytest_otval.workspace import Workspace
 
@@ -36,10 +37,10 @@ def _worker_input(config: pytest.Config) -> dict[str, Any]:
 
 def take_arguments(config: pytest.Config) -> None:
     """Take our arguments out of pytest's hands. Raises UsageError."""
-    workspace = os.environ.get("OT_WORKSPACE", "")
-    places = [config.rootpath, *([Path(workspace)] if workspace else [])]
+    places = extensions.places(config)
+    stages = extensions.stages(config)
     try:
-        selection, rest = split(config.args, config.invocation_params.dir, places)
+        selection, rest = split(config.args, config.invocation_params.dir, places, stages)
         if not selection:
             return
         out = _out(config, Workspace.from_environment())
@@ -47,11 +48,10 @@ def take_arguments(config: pytest.Config) -> None:
         raise options.as_usage_error(error) from None
     config.args = rest
     given = tuple(map(str, config.invocation_params.args))
-    config.stash[PLAN] = Plan(selection, default_stages(str(config.option.markexpr)), given)
+    config.stash[PLAN] = Plan(selection, chosen_stages(stages.values(), str(config.option.markexpr)), given)
     config.stash[OUT] = out
     worker = str(_worker_input(config)["workerid"]) if is_worker(config) else "main"
-    slot = int(worker[2:]) if worker.startswith("gw") and worker[2:].isdigit() else 0
-    config.stash[ENGINE] = Engine(config, out, worker, slot)
+    config.stash[ENGINE] = Engine(config, out, worker)
 
 
 def share_rootdir(config: pytest.Config) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +14,12 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from pytest_otval.core import REASONS, Conclusion, Verdict
-from pytest_otval.images.bases import FILE_SUFFIXES, Base, Bases, file_digest
+from pytest_otval.images.bases import FILE_SUFFIXES, Base, Bases, ImageSource, file_digest, own_sources
 from pytest_otval.images.bootstrap import bootstrap
 from pytest_otval.images.build import Builder
 from pytest_otval.images.model import Image, ImageRequest
 from pytest_otval.images.pack import PackError
 from pytest_otval.images.plan import dockerfile_plan
-from pytest_otval.images.registry import Registry
 from pytest_otval.images.steps import BuildPlan, base_plan, shared_prefix
 from pytest_otval.profile import Profile
 from pytest_otval.sandbox.base import Limits, Sandbox
@@ -41,12 +40,13 @@ class Images:
         run: Path,
         force_build: bool = False,
         offline: bool = False,
-        registry: Registry | None = None,
+        sources: Sequence[ImageSource] | None = None,
         pull: Pull | None = None,
     ) -> None:
         """``scratch`` is node-local, ``run`` the run's folder, which remembers builds that failed by the task's fault.
 
-        ``offline`` asks no registry, makes no base and gives RUN no network. Without ``pull`` no image of a registry
+        ``offline`` asks no registry, makes no base and gives RUN no network. ``sources`` are asked for base images in
+        their order, by default our own. Without ``pull`` no image of a registry
         can be had.
         """
         self._store = store
@@ -57,7 +57,7 @@ class Images:
         self._force_build = force_build
         self._offline = offline
         self._pull = pull
-        self._bases = Bases(store, profile, registry, offline)
+        self._bases = Bases(profile, own_sources(store, profile, offline) if sources is None else sources)
         self._builder = Builder(sandbox, profile.build, scratch, "none" if offline else "public")
         self._plans: dict[tuple[Path | None, str | None], BuildPlan] = {}
 

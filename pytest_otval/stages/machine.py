@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
+from pytest_otval.checks.registry import Check, all_checks
+from pytest_otval.core import OtvalUsageError
+from pytest_otval.images.bases import ImageSource, chosen_sources, own_sources
 from pytest_otval.images.store import Images, sweep_store
 from pytest_otval.profile import Profile
 from pytest_otval.sandbox.apptainer import FLAVOURS, ApptainerSandbox
@@ -11,19 +17,54 @@ from pytest_otval.sandbox.leftovers import OwnScratch, sweep
 from pytest_otval.sandbox.probe import apptainer_maker, choose_flavour
 from pytest_otval.sandbox.toolbox import ensure_toolbox
 from pytest_otval.settings import Settings
+from pytest_otval.trial.agents.base import Agent
+from pytest_otval.trial.agents.noop import Noop
+from pytest_otval.trial.agents.oracle import Oracle
 from pytest_otval.trial.layer import Bench
 from pytest_otval.workspace import Workspace, scratch
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """What plugins, ours among them, add to a machine."""
+
+    checks: Mapping[str, Check]
+    """By id."""
+    agents: Mapping[str, Agent]
+    """By name."""
+    image_sources: Callable[[Profile, Path, bool], Mapping[str, ImageSource]]
+    """By name; called with the profile, the image store, and whether the run is offline."""
+
+
+def own_extensions() -> Extensions:
+    """Return our own part."""
+    return Extensions(
+        all_checks(),
+        {agent.name: agent for agent in (Oracle(), Noop())},
+        lambda profile, store, offline: {source.name: source for source in own_sources(store, profile, offline)},
+    )
 
 
 class Machine:
     """Sandbox, images and scratch of one process of a run."""
 
-    def __init__(self, settings: Settings, workspace: Workspace, profile: Profile, slot: int = 0) -> None:
+    def __init__(
+        self, settings: Settings, workspace: Workspace, profile: Profile, extensions: Extensions, slot: int = 0
+    ) -> None:
         """``settings.verdict.flavour`` is the probed one; ``slot`` is the worker's number."""
         self.settings = settings
         self.profile = profile
+        self.checks = extensions.checks
+        self._agents = extensions.agents
+        self._image_sources = extensions.image_sources
         self._workspace = workspace
         self._slot = slot
+
+    def agent(self, name: str) -> Agent:
+        """Return an agent. Raises OtvalUsageError for a name no plugin gives."""
+        if name not in self._agents:
+            raise OtvalUsageError(f"there is no agent {name!r}: plugins give {', '.join(self._agents)}")
+        return self._agents[name]
 
     @cached_property
     def scratch(self) -> OwnScratch:
@@ -39,15 +80,18 @@ class Machine:
 
     @cached_property
     def images(self) -> Images:
-        """The image store."""
+        """The image store. Raises OtvalUsageError where the profile names an unknown source."""
+        store, offline = self._workspace.images, not self.allow_public
+        sources = self._image_sources(self.profile, store, offline)
         return Images(
-            self._workspace.images,
+            store,
             self.sandbox,
             self.profile,
             self.scratch.folder,
             self.settings.run.out,
             force_build=self.settings.verdict.force_build,
-            offline=not self.allow_public,
+            offline=offline,
+            sources=chosen_sources(self.profile, sources),
             pull=self.sandbox.pull,
         )
 

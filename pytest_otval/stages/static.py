@@ -12,7 +12,7 @@ SHOWN = 20
 
 def answer(machine: Machine, question: Question) -> StageResult:
     """Run every check; findings that are errors fail the stage, others are told."""
-    findings = run_checks(question.task, question.settings)
+    findings = run_checks(question.task, question.settings, machine.checks.values())
     facts = {"checks": [finding.as_dict() for finding in findings]}
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if not errors:

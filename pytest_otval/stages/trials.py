@@ -20,10 +20,9 @@ from pytest_otval.stages.question import (
 )
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.trial.agents.base import Agent
-from pytest_otval.trial.agents.noop import Noop
-from pytest_otval.trial.agents.oracle import Oracle
 from pytest_otval.trial.layer import tail
-from pytest_otval.trial.outcome import Scope, TrialOutcome
+from pytest_otval.trial.harbor_result import ERRORS, write_harbor_result
+from pytest_otval.trial.outcome import Scope, TrialOutcome, step_folder
 from pytest_otval.trial.reward import (
     HarborAnswer,
     RewardFault,
@@ -42,11 +41,11 @@ def oracle(machine: Machine, question: Question) -> StageResult:
     Where processes of the solution were alive at the end of their phase and the score was wrong, the task may mean a
     service that has to go on: the trial is repeated in scope ``trial``, and the scope that passed is recorded.
     """
-    scope = _declared_scope(question)
-    result = _stage(machine, question, Oracle(), scope)
+    agent, scope = machine.agent("oracle"), _declared_scope(question)
+    result = _stage(machine, question, agent, scope)
     services = any(step["left_alive"] for trial in result.facts.get("trials", ()) for step in trial["steps"])
     if result.verdict is Verdict.FAIL and scope == "phase" and services:
-        again = _stage(machine, question, Oracle(), "trial")
+        again = _stage(machine, question, agent, "trial")
         if again.verdict is Verdict.PASS:
             trials = [*result.facts["trials"], *again.facts["trials"]]
             return StageResult(again.reason, again.headline, again.log, {**again.facts, "trials": trials})
@@ -55,7 +54,7 @@ def oracle(machine: Machine, question: Question) -> StageResult:
 
 def noop(machine: Machine, question: Question) -> StageResult:
     """Do nothing; a score of at most ``noop_max`` is expected."""
-    return _stage(machine, question, Noop(), _declared_scope(question))
+    return _stage(machine, question, machine.agent("noop"), _declared_scope(question))
 
 
 def _declared_scope(question: Question) -> Scope:
@@ -74,6 +73,7 @@ def _stage(machine: Machine, question: Question, agent: Agent, scope: Scope) -> 
     evidence = question.evidence if scope == _declared_scope(question) else question.evidence / "scope-trial"
     outcome = run_trial(machine.bench(), task, image, agent, scope, question.settings, evidence)
     answer = judge(outcome, question.settings, machine.settings.verdict.rules, _strategy(question))
+    write_harbor_result(task, outcome, answer.harbor)
     trial = {
         "agent": agent.name,
         "scope": scope,
@@ -169,7 +169,7 @@ def _ours(outcome: TrialOutcome, settings: DatasetSettings, rules: Rules, strate
         return Answer("wrong-reward", headline, _verifier_tail(outcome), known.rewards, value)
     statuses = [step.agent_status for step in outcome.steps]
     if rules == "strict" and side == "low" and any(status != 0 for status in statuses):
-        log = tail(outcome.evidence / "agent.txt")
+        log = tail(outcome.evidence / "agent" / f"{outcome.agent}.txt")
         return Answer("solution-failed", f"solve.sh ended with {statuses}", log, known.rewards, value)
     return known
 
@@ -180,10 +180,7 @@ def _expected(value: float, settings: DatasetSettings, side: Side) -> bool:
 
 def _verifier_tail(outcome: TrialOutcome) -> str:
     name = outcome.steps[-1].name if outcome.steps else ""
-    return tail(outcome.evidence / (f"{name}-verifier.txt" if name else "verifier.txt"))
-
-
-_HARBOR_ERRORS = {"verifier-timeout": "VerifierTimeoutError", "agent-timeout": "AgentTimeoutError"}
+    return tail(step_folder(outcome.evidence, name) / "verifier" / "test-stdout.txt")
 
 
 def _harbors(outcome: TrialOutcome, settings: DatasetSettings, strategy: str, side: Side) -> dict[str, Any]:
@@ -192,7 +189,7 @@ def _harbors(outcome: TrialOutcome, settings: DatasetSettings, strategy: str, si
     unread = stopped is not None and any(step.files is None for step in outcome.steps)
     if not answers or unread:
         reason = stopped.reason if stopped is not None else "no-reward"
-        answers = [HarborAnswer(None, _HARBOR_ERRORS.get(reason, reason))]
+        answers = [HarborAnswer(None, ERRORS.get(reason, reason))]
     error = next((answer.error for answer in answers if answer.error), "")
     if error:
         return {"rewards": None, "error": error, "pass": False}

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import tomli
 
-from pytest_otval.core import DEFAULT_STAGES, NAME, Finding, Severity
+from pytest_otval.core import NAME, Finding, Severity
 from pytest_otval.task.lines import KeyPath, Lines, dotted
 from pytest_otval.task.reading import NotReadableError, read_regular
 
@@ -173,8 +173,8 @@ class _Reader:
             for key in entry.keys() - set(KNOWN_BAD_KEYS):
                 self.unknown((*path, key), list(KNOWN_BAD_KEYS))
             stages = entry.get("stages", ["oracle"])
-            if not isinstance(stages, list) or not stages or not all(stage in DEFAULT_STAGES for stage in stages):
-                message = f"{short_repr(stages)} is no list of {', '.join(DEFAULT_STAGES)}"
+            if not isinstance(stages, list) or not stages or not all(isinstance(stage, str) for stage in stages):
+                message = f"{short_repr(stages)} is no list of stages"
                 self.say("ds-invalid", Severity.ERROR, (*path, "stages"), message)
                 continue
             known = KnownBad(entry["reason"], entry["owner"], entry["expires"], tuple(stages))

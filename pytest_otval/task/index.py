@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from pytest_otval.task.dataset import DATASET_TOML, dataset_folder
+from pytest_otval.task.packed.forms import folder_of, is_packed
 
 TASK_TOML = "task.toml"
 
@@ -19,19 +20,29 @@ def is_task(folder: Path) -> bool:
 
 
 def is_dataset(folder: Path) -> bool:
-    """Whether the folder is a dataset: it has a dataset.toml, or tasks right below it or below ``tasks/``."""
-    return _has_manifest(folder) or _has_tasks(folder / "tasks") or _has_tasks(folder)
+    """Whether the folder is a dataset: it has a dataset.toml, or its tasks are there."""
+    return _has_manifest(folder) or is_prepared(folder)
 
 
 def is_prepared(folder: Path) -> bool:
-    """Whether the tasks of a dataset are there."""
-    return _has_tasks(folder / "tasks") or _has_tasks(folder)
+    """Whether the tasks of a dataset are there: right below it, below ``tasks/``, or packed."""
+    return has_task_folders(folder) or has_packed_tasks(folder)
+
+
+def has_task_folders(dataset: Path) -> bool:
+    """Whether tasks lie as folders below ``tasks/`` or right in the dataset."""
+    return _has_tasks(dataset / "tasks") or _has_tasks(dataset)
+
+
+def has_packed_tasks(dataset: Path) -> bool:
+    """Whether tasks are packed into files of the dataset."""
+    return is_packed(dataset, marked=_has_manifest(dataset))
 
 
 def tasks_folder(dataset: Path) -> Path:
-    """Return the folder whose children are the dataset's tasks."""
+    """Return the folder whose children are the dataset's tasks; of a packed dataset one that is not there."""
     inner = dataset / "tasks"
-    return inner if os.path.isdir(inner) else dataset  # noqa: PTH112
+    return inner if os.path.isdir(inner) or has_packed_tasks(dataset) else dataset  # noqa: PTH112
 
 
 def task_names(dataset: Path) -> tuple[list[str], list[str]]:
@@ -66,13 +77,27 @@ def has_marker(folder: Path) -> bool:
 
 
 def enclosing_dataset(path: Path) -> Path | None:
-    """Return the dataset folder that ``path`` is, or lies in; also one without a dataset.toml. None: there is none."""
+    """Return the dataset folder that ``path`` is, or lies in; also one without a dataset.toml. None: there is none.
+
+    ``path`` may be the place where a packed task would lie, or a file of packed tasks.
+    """
     owner = owner_of(path)
     if owner is not None:
         return owner if os.path.lexists(owner / DATASET_TOML) else dataset_folder(owner)
     if path.name == "tasks" and is_dataset(path.parent):
         return path.parent
-    return path if is_dataset(path) else None
+    if is_dataset(path):
+        return path
+    around = folder_of(path)
+    return around if around is not None and has_packed_tasks(around) else packed_around(path)
+
+
+def packed_around(path: Path) -> Path | None:
+    """Return the packed dataset whose ``tasks/TASK`` ``path`` would be, or lie in, if it were unpacked."""
+    for folder in path.parents:
+        if folder.name == "tasks" and has_packed_tasks(folder.parent):
+            return folder.parent
+    return None
 
 
 def _has_manifest(folder: Path) -> bool:

@@ -12,9 +12,9 @@ from pytest_otval.task.model import HealthcheckConfig
 from pytest_otval.task.reading import is_folder, is_regular
 from pytest_otval.trial.agents.base import Agent, AgentPlace
 from pytest_otval.trial.environment import resolve
-from pytest_otval.trial.files import copy_in, log_folder
+from pytest_otval.trial.files import copy_in, keep_evidence, log_folder
 from pytest_otval.trial.layer import Layer, network_of, require_end, run_script, tail
-from pytest_otval.trial.outcome import StepOutcome
+from pytest_otval.trial.outcome import StepOutcome, step_folder
 
 INBOX = "/.otval-inbox"
 """Where a container finds files that are for one of our own commands."""
@@ -84,9 +84,19 @@ class AgentPhase:
         outcome = StepOutcome(step.name)
         if self.needed(step):
             network = network_of(step.agent_network, self._layer.bench.allow_public)
-            with self._layer.container(network, self.binds(step, folder)) as container:
-                self.act(container, step, outcome)
+            try:
+                with self._layer.container(network, self.binds(step, folder)) as container:
+                    self.act(container, step, outcome)
+            finally:
+                self.keep_logs(step, folder)
         return outcome
+
+    def keep_logs(self, step: Step, folder: Path) -> None:
+        """Keep what the agent left in /logs/agent as evidence; its container is dead."""
+        logs = folder / "agent"
+        if logs.is_dir():
+            self._layer.bench.sandbox.make_readable(logs)
+            keep_evidence(logs, step_folder(self._evidence, step.name) / "agent")
 
     def act(self, container: Container, step: Step, outcome: StepOutcome) -> None:
         """Do everything of the phase in a started container. Raises Conclusion."""
@@ -96,7 +106,7 @@ class AgentPhase:
             self._upload_workdir(container, step)
         for check in self._healthchecks(step):
             self._await_health(container, check)
-        log = self._log(step, "agent.txt")
+        log = self._log(step, f"agent/{self._agent.name}.txt")
         place = AgentPlace(container.run, self._env, self._user(step), self._workdir, step.agent_timeout, log)
         result = self._agent.act(self._task, step, place)
         if result is not None:
@@ -142,7 +152,8 @@ class AgentPhase:
         assert step.workdir is not None
         if is_regular(step.workdir / "setup.sh"):
             script = self._workdir.rstrip("/") + "/setup.sh"
-            result = self._ours(container, f"{step.name}-setup.txt", script, self._config.environment.build_timeout_sec)
+            log = f"steps/{step.name}/setup.txt"
+            result = self._ours(container, log, script, self._config.environment.build_timeout_sec)
             require_end(result, f"steps/{step.name}/workdir/setup.sh", "setup-timeout")
             require_zero(result, f"steps/{step.name}/workdir/setup.sh", "setup-failed")
 
@@ -156,7 +167,7 @@ class AgentPhase:
         require_end(container.run(command), "preparing the container", "setup-timeout")
 
     def _log(self, step: Step, name: str) -> Path:
-        return self._evidence / (f"{step.name}-{name}" if step.name else name)
+        return step_folder(self._evidence, step.name) / name
 
 
 def require_zero(result: CommandResult, who: str, reason: str) -> None:

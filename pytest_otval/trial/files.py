@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tarfile
 from collections.abc import Collection
-from itertools import dropwhile
+from itertools import dropwhile, islice
 from pathlib import Path, PurePosixPath
 
 from pytest_otval.core import Conclusion
@@ -44,15 +45,38 @@ def log_folder(path: Path) -> Path:
 
 
 def keep_evidence(source: Path, target: Path) -> None:
-    """Copy the regular files at the top of a dead container's log folder, each up to MAX_EVIDENCE_BYTES."""
+    """Copy the regular files at the top of a dead container's log folder, each up to MAX_EVIDENCE_BYTES.
+
+    A log of ours that has the name already stays.
+    """
     for path in sorted(source.iterdir())[:MAX_EVIDENCE_FILES]:
         try:
             with os.fdopen(open_regular(path), "rb") as file:
                 data = file.read(MAX_EVIDENCE_BYTES)
         except (OSError, NotReadableError):
             continue
-        target.mkdir(parents=True, exist_ok=True)
-        (target / path.name).write_bytes(data)
+        _write_new(target / path.name, data)
+
+
+def keep_artifacts(archive: Path, target: Path) -> None:
+    """Copy the first regular files of a sanitised archive below ``target``, each up to MAX_EVIDENCE_BYTES."""
+    with tarfile.open(archive, "r:") as source:
+        members = (member for member in source if member.isreg())
+        for member in islice(members, MAX_EVIDENCE_FILES):
+            content = source.extractfile(member)
+            assert content is not None
+            try:
+                # Of two entries of one path, or a file and a folder, the first is kept.
+                _write_new(target / member.name, content.read(MAX_EVIDENCE_BYTES))
+            except OSError as error:
+                if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.path.lexists(path):
+        path.write_bytes(data)
 
 
 def sanitise(archive: Path, target: Path, roots: list[str]) -> None:

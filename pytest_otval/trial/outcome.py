@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
 from pytest_otval.core import Conclusion
+from pytest_otval.trial.layer import timed
 from pytest_otval.trial.reward import RewardFiles, Rewards
 
 Scope = Literal["phase", "trial"]
 """phase: the agent's processes die before the verifier starts; trial: one container serves both phases."""
+
+Span = tuple[datetime, datetime]
+"""Begin and end, UTC."""
 
 
 @dataclass(slots=True)
@@ -45,9 +52,29 @@ class TrialOutcome:
     agent: str
     scope: Scope
     evidence: Path
-    """Folder with the logs of its phases and the files at the top of /logs/verifier."""
+    """Folder with the logs of its phases and what it left below /logs, as Harbor lays them out."""
     steps: list[StepOutcome] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     """By phase, and ``total``: from the first file copied to the last reward read; images are made before."""
     conclusion: Conclusion | None = None
     """Why it ended before its last reward was read."""
+    spans: dict[tuple[str, str], Span] = field(default_factory=dict)
+    """When a phase began and ended, by step and phase; what is of no step has the step ``""``."""
+
+    @contextmanager
+    def timed(self, phase: str, step: str = "") -> Iterator[None]:
+        """Add the time spent in the block to the phase's seconds, and keep when it was."""
+        began = datetime.now(UTC)
+        spent: dict[str, float] = {}
+        try:
+            with timed(spent, phase):
+                yield
+        finally:
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + spent[phase]
+            # The clock may be set meanwhile.
+            self.spans[step, phase] = (began, began + timedelta(seconds=spent[phase]))
+
+
+def step_folder(evidence: Path, step: str) -> Path:
+    """Return where the evidence of a step lies; that of a single-step task, with the name ``""``, has no folder more."""
+    return evidence / "steps" / step if step else evidence

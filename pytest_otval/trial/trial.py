@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from pytest_otval.core import Conclusion
@@ -12,7 +13,7 @@ from pytest_otval.task.load import Step, Task
 from pytest_otval.trial.agent_phase import INBOX, AgentPhase
 from pytest_otval.trial.agents.base import Agent
 from pytest_otval.trial.files import log_folder
-from pytest_otval.trial.layer import Bench, Layer, limits_of, network_of, timed
+from pytest_otval.trial.layer import Bench, Layer, limits_of, network_of
 from pytest_otval.trial.outcome import Scope, StepOutcome, TrialOutcome
 from pytest_otval.trial.reward import RewardFault, Rewards, Side, harbors_answer, our_rewards, reaches
 from pytest_otval.trial.verifier_phase import VerifierPhase
@@ -23,19 +24,20 @@ def run_trial(
 ) -> TrialOutcome:
     """Run one trial of a task whose image is ready; it never raises for what the task does.
 
-    ``evidence`` gets the logs. Where the trial could not come to its end, the outcome's ``conclusion`` says why.
+    ``evidence`` gets the logs; what an earlier try left there goes. Where the trial could not come to its end, the outcome's ``conclusion`` says why.
     """
     outcome = TrialOutcome(agent.name, scope, evidence)
     folder = bench.scratch.new("trial")
-    evidence.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(evidence, ignore_errors=True)
+    evidence.mkdir(parents=True)
     try:
-        with timed(outcome.seconds, "total"):
+        with outcome.timed("total"):
             _Trial(bench, task, image, agent, settings, outcome, folder).run()
     except Conclusion as conclusion:
         outcome.conclusion = conclusion
     finally:
         if not bench.keep:
-            with timed(outcome.seconds, "removal"):
+            with outcome.timed("removal"):
                 bench.sandbox.remove(folder)
     return outcome
 
@@ -63,7 +65,7 @@ class _Trial:
         self._verifier = VerifierPhase(bench, task, self._layer, outcome.evidence)
 
     def run(self) -> None:
-        with timed(self._outcome.seconds, "setup"):
+        with self._outcome.timed("setup"):
             self._agent.upload_environment()
             self._agent.set_up()
         fault: RewardFault | None = None
@@ -86,19 +88,19 @@ class _Trial:
             raise Conclusion(fault.reason, fault.headline)
 
     def _apart(self, step: Step, folder: Path) -> StepOutcome:
-        seconds = self._outcome.seconds
-        with timed(seconds, "agent"):
+        timed = self._outcome.timed
+        with timed("agent", step.name):
             outcome = self._agent.run(step, folder)
         self._outcome.steps.append(outcome)
-        with timed(seconds, "hand_over"):
+        with timed("hand_over", step.name):
             artifacts = self._verifier.hand_over(step, folder)
-        with timed(seconds, "verifier"):
+        with timed("verifier", step.name):
             self._verifier.verify(step, outcome, folder, artifacts)
         return outcome
 
     def _together(self, step: Step, folder: Path) -> StepOutcome:
         """Run both phases in one container, so that a service of the agent is there for the verifier."""
-        seconds = self._outcome.seconds
+        timed = self._outcome.timed
         outcome = StepOutcome(step.name)
         self._outcome.steps.append(outcome)
         modes = (step.agent_network, step.verifier_network)
@@ -109,10 +111,13 @@ class _Trial:
             (folder / "inbox").mkdir()
             binds.append(Bind(folder / "inbox", INBOX))
         binds += [Bind(log_folder(folder / "tests-seen"), "/tests"), Bind(logs, "/logs/verifier")]
-        with self._layer.container("public" if "public" in networks else "none", binds) as container:
-            with timed(seconds, "agent"):
-                self._agent.act(container, step, outcome)
-            with timed(seconds, "verifier"):
-                self._verifier.verify_together(container, step, outcome, folder)
+        try:
+            with self._layer.container("public" if "public" in networks else "none", binds) as container:
+                with timed("agent", step.name):
+                    self._agent.act(container, step, outcome)
+                with timed("verifier", step.name):
+                    self._verifier.verify_together(container, step, outcome, folder)
+        finally:
+            self._agent.keep_logs(step, folder)
         self._verifier.read(step, outcome, logs)
         return outcome

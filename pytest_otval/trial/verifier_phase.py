@@ -16,9 +16,9 @@ from pytest_otval.task.load import Step, Task
 from pytest_otval.task.reading import is_regular
 from pytest_otval.trial.agent_phase import INBOX, require_zero
 from pytest_otval.trial.environment import resolve
-from pytest_otval.trial.files import copy_in, keep_evidence, log_folder, sanitise
+from pytest_otval.trial.files import copy_in, keep_artifacts, keep_evidence, log_folder, sanitise
 from pytest_otval.trial.layer import Bench, Layer, limits_of, network_of, require_end, run_script
-from pytest_otval.trial.outcome import StepOutcome
+from pytest_otval.trial.outcome import StepOutcome, step_folder
 from pytest_otval.trial.reward import read_reward_files
 
 HAND_OVER_SECONDS = 600
@@ -70,6 +70,7 @@ class VerifierPhase:
             sanitise(raw, clean, self._sources(step))
         except tarfile.TarError as error:
             raise Conclusion("tampered", f"the artifacts are no archive: {error}") from None
+        keep_artifacts(clean, step_folder(self._evidence, step.name) / "artifacts")
         return clean
 
     def _sources(self, step: Step) -> list[str]:
@@ -145,7 +146,7 @@ class VerifierPhase:
             require_zero(result, "tests/setup.sh", "setup-failed")
         user = step.verifier_user if step.verifier_user is not None else image.user
         left = max(0.1, deadline - time.monotonic())
-        log = self._log(step, "verifier.txt")
+        log = self._log(step, "verifier/test-stdout.txt")
         result = container.run(Command(run_script("/tests/test.sh"), log, env, user, workdir, left))
         outcome.verifier_status = result.status
         require_end(result, "the verifier", "verifier-timeout")
@@ -154,7 +155,7 @@ class VerifierPhase:
         """Read the rewards of a verifier that is dead, and keep its files as evidence."""
         self._bench.sandbox.make_readable(logs)
         outcome.files = read_reward_files(logs)
-        keep_evidence(logs, self._evidence / (f"{step.name}-verifier" if step.name else "verifier"))
+        keep_evidence(logs, step_folder(self._evidence, step.name) / "verifier")
 
     def verify_together(self, container: Container, step: Step, outcome: StepOutcome, folder: Path) -> None:
         """Bring the tests into the agent's living container and grade there (scope ``trial``).
@@ -174,7 +175,7 @@ class VerifierPhase:
         self.grade(container, step, outcome, self._layer)
 
     def _log(self, step: Step, name: str) -> Path:
-        return self._evidence / (f"{step.name}-{name}" if step.name else name)
+        return step_folder(self._evidence, step.name) / name
 
 
 def _limited(command: Command) -> Command:

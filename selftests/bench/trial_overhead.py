@@ -19,10 +19,10 @@ from pytest_otval.sandbox.apptainer import FLAVOURS
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
 from pytest_otval.stages.machine import Machine, probe_flavour
 from pytest_otval.stages.question import Question, agent_image
-from pytest_otval.stages.registry import ask
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import load_task
 from pytest_otval.workspace import Workspace
+from selftests.fakes import ask
 
 TASK = Path(__file__).parents[2] / "datasets" / "demo" / "tasks" / "answer-file"
 

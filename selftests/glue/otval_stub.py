@@ -7,6 +7,7 @@ What a task gets stands in its file ``wanted/STAGE``: a reason class and a headl
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_otval.core import Conclusion, StageResult
@@ -34,6 +35,9 @@ def answer(stage):
     return ask
 
 
+static, build, oracle, noop = map(answer, ("static", "build", "oracle", "noop"))
+
+
 def probe(workspace, profile):
     if trouble := os.environ.get("STUB_TROUBLE"):
         raise Conclusion(trouble, "no containers here")
@@ -42,14 +46,16 @@ def probe(workspace, profile):
 
 def pytest_configure():
     # Not imported above: a plugin of ``-p`` loads before our guard is there.
-    from pytest_otval.stages import machine, registry
+    from pytest_otval import plugin
+    from pytest_otval.stages import machine
 
-    REAL.update(stages=registry.STAGES, probe=machine.probe_flavour)
-    registry.STAGES = {stage: answer(stage) for stage in registry.STAGES}
+    REAL.update(stages=plugin.STAGES, probe=machine.probe_flavour)
+    plugin.STAGES = [replace(stage, answer=f"otval_stub:{stage.name}") for stage in plugin.STAGES]
     machine.probe_flavour = probe
 
 
 def pytest_unconfigure():
-    from pytest_otval.stages import machine, registry
+    from pytest_otval import plugin
+    from pytest_otval.stages import machine
 
-    registry.STAGES, machine.probe_flavour = REAL["stages"], REAL["probe"]
+    plugin.STAGES, machine.probe_flavour = REAL["stages"], REAL["probe"]

@@ -20,7 +20,6 @@ def test_what_a_killed_worker_was_at_is_an_error(project):
     assert sorted(ledger) == sorted(["datasets/demo/dataset.toml::static", *ids("a", "b")])
     line = ledger[ids("a")[1]]
     assert (line["verdict"], line["class"], line["stage"]) == ("error", "killed", "build")
-    assert line["task_digest"] == ledger[ids("a")[0]]["task_digest"] != ""
     case = next(case for case in ElementTree.parse("junit.xml").iter("testcase") if case.find("error") is not None)
     assert (case.get("classname"), case.get("name")) == ("datasets.demo.tasks.a.task.toml", "build")
     assert "task.toml::build::setup" in (project.root / "report.html").read_text()

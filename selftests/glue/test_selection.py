@@ -215,4 +215,4 @@ def test_hostile_entries_of_a_dataset_neither_crash_nor_hang(project):
 
 
 def test_split_takes_nothing_from_what_is_not_there(tmp_path):
-    assert split(["x", "--y", "", "a::b"], tmp_path, []) == ({}, ["x", "--y", "", "a::b"])
+    assert split(["x", "--y", "", "a::b"], tmp_path, [], ()) == ({}, ["x", "--y", "", "a::b"])

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_otval.images.bases import Bases
+from pytest_otval.images.bases import Bases, own_sources
 from pytest_otval.images.registry import NoAnswerError
 from pytest_otval.profile import ImageNames, Profile, Recipe
 from pytest_otval.sandbox.base import CommandResult
@@ -75,7 +75,7 @@ def profile():
 
 @pytest.fixture
 def bases(tmp_path, profile):
-    return Bases(tmp_path / "store", profile, SilentRegistry())
+    return Bases(profile, own_sources(tmp_path / "store", profile, registry=SilentRegistry()))
 
 
 @pytest.fixture

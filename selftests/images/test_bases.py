@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pytest_otval.core import Conclusion
-from pytest_otval.images.bases import Bases
+from pytest_otval.images.bases import Bases, own_sources
 from pytest_otval.images.bootstrap import recipe_digest
 from pytest_otval.images.model import ImageConfig
 from pytest_otval.images.registry import NoAnswerError, NotThereError, RegistryImage
@@ -25,6 +25,10 @@ class OneImage:
         return RegistryImage(DIGEST, ImageConfig(env={"PATH": "/x", "A": "1"}, cmd=("c",)))
 
 
+def made(store, profile, registry, offline=False):
+    return Bases(profile, own_sources(store, profile, offline, registry))
+
+
 def test_recipe_stands_in_where_no_registry_answers(bases, profile):
     base = bases.resolve("debian:12", "D:1: FROM")
     assert base.name == f"bootstrap:bookworm@{recipe_digest(profile.recipes['bookworm'])[:12]}"
@@ -40,8 +44,8 @@ def test_recipe_digest_knows_order_no_more_than_the_mirror(profile):
 
 def test_registry_comes_first_and_is_asked_once(tmp_path, profile):
     registry = OneImage()
-    base = Bases(tmp_path, profile, registry).resolve("debian:12", "")
-    again = Bases(tmp_path, profile, registry).resolve("docker.io/library/debian:12", "")
+    base = made(tmp_path, profile, registry).resolve("debian:12", "")
+    again = made(tmp_path, profile, registry).resolve("docker.io/library/debian:12", "")
     assert base == again
     assert base.name == base.reference == f"docker.io/library/debian@{DIGEST}"
     assert base.config.env["A"] == "1"
@@ -51,14 +55,14 @@ def test_registry_comes_first_and_is_asked_once(tmp_path, profile):
 
 def test_broken_tags_file_is_no_tags_file(tmp_path, profile):
     (tmp_path / "tags.json").write_text("[")
-    assert Bases(tmp_path, profile, OneImage()).resolve("a:1", "").config.cmd == ("c",)
+    assert made(tmp_path, profile, OneImage()).resolve("a:1", "").config.cmd == ("c",)
 
 
 def test_silent_registry_is_asked_once_in_a_process(tmp_path, profile):
     registry = OneImage(NoAnswerError("docker.io: timed out"))
-    bases = Bases(tmp_path, profile, registry)
+    bases = made(tmp_path, profile, registry)
     for name in ("ubuntu:24.04", "python:3.12"):
-        with pytest.raises(Conclusion, match="timed out; the cluster profile names no recipe") as caught:
+        with pytest.raises(Conclusion, match="timed out; bootstrap has no such image") as caught:
             bases.resolve(name, "environment/Dockerfile:1: FROM")
         assert caught.value.reason == "base-unavailable"
         assert caught.value.headline.startswith(f"environment/Dockerfile:1: FROM {name}: ")
@@ -68,14 +72,14 @@ def test_silent_registry_is_asked_once_in_a_process(tmp_path, profile):
 def test_offline_asks_nobody(tmp_path, profile):
     registry = OneImage()
     with pytest.raises(Conclusion, match="offline"):
-        Bases(tmp_path, profile, registry, offline=True).resolve("ubuntu:24.04", "")
+        made(tmp_path, profile, registry, offline=True).resolve("ubuntu:24.04", "")
     assert registry.asked == []
 
 
 @pytest.mark.parametrize("name", ["ubuntu:nope", "{docker_image}"])
 def test_what_cannot_exist_is_the_tasks_fault(tmp_path, profile, name):
     with pytest.raises(Conclusion) as caught:
-        Bases(tmp_path, profile, OneImage(NotThereError("no such tag"))).resolve(name, "")
+        made(tmp_path, profile, OneImage(NotThereError("no such tag"))).resolve(name, "")
     assert caught.value.reason == "build-failed"
 
 

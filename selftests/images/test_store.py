@@ -9,6 +9,7 @@ from filelock import FileLock
 
 from pytest_otval.core import Conclusion
 from pytest_otval.images import store as store_module
+from pytest_otval.images.bases import own_sources
 from pytest_otval.images.model import ImageConfig, ImageRequest
 from pytest_otval.images.steps import shared_prefix
 from pytest_otval.images.store import Images, sweep_store
@@ -30,7 +31,14 @@ def images(tmp_path, profile, fake_sandbox, silent_registry, monkeypatch):
 
     def make(**options):
         folders = (tmp_path / "scratch", tmp_path / "run")
-        images = Images(tmp_path / "store", fake_sandbox, profile, *folders, registry=silent_registry, **options)
+        images = Images(
+            tmp_path / "store",
+            fake_sandbox,
+            profile,
+            *folders,
+            sources=own_sources(tmp_path / "store", profile, registry=silent_registry),
+            **options,
+        )
         images.bootstrapped = made
         return images
 

@@ -26,7 +26,8 @@ def faulty(from_json=None, from_txt=None, name=""):
 @pytest.fixture
 def outcome(tmp_path):
     def make(*steps, agent="oracle", reason=None, headline="why", log=""):
-        (tmp_path / "verifier.txt").write_text("last words\n")
+        (tmp_path / "verifier").mkdir(exist_ok=True)
+        (tmp_path / "verifier" / "test-stdout.txt").write_text("last words\n")
         conclusion = Conclusion(reason, headline, log) if reason else None
         return TrialOutcome(agent, "phase", tmp_path, list(steps), {}, conclusion)
 

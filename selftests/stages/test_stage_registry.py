@@ -1,9 +1,12 @@
+import pkgutil
+import sys
+
 import pytest
 
-from pytest_otval.core import DEFAULT_STAGES, REASONS, Conclusion, StageResult, Verdict
-from pytest_otval.stages import registry
-from pytest_otval.stages.names import STAGE_NAMES
-from pytest_otval.stages.registry import RETRIES, STAGES, ask
+from pytest_otval.core import REASONS, Conclusion, StageResult, Verdict
+from pytest_otval.stages.registry import RETRIES
+from pytest_otval.stages.registry import ask as ask_stage
+from pytest_otval.stages.spec import STAGES, Stage
 
 ERRORS = [name for name, reason in REASONS.items() if reason.verdict is Verdict.ERROR]
 FINAL = ["missing-tool", "runtime-missing", "internal"]
@@ -22,15 +25,19 @@ def stage(monkeypatch):
             return StageResult(reason)
 
         calls = []
-        monkeypatch.setattr(registry, "STAGES", {"oracle": answer})
+        monkeypatch.setattr(sys.modules[__name__], "answer", answer, raising=False)
         return calls
 
     return make
 
 
-def test_names_of_collection_are_the_stages():
-    assert tuple(STAGES) == STAGE_NAMES
-    assert set(DEFAULT_STAGES) <= set(STAGE_NAMES)
+def ask(name, machine, question):
+    return ask_stage(Stage(name, f"{__name__}:answer", "?"), machine, question)
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+def test_each_of_our_stages_has_its_answer(stage):
+    assert callable(pkgutil.resolve_name(stage.answer))
 
 
 @pytest.mark.parametrize("reason", [name for name in REASONS if name not in ERRORS])

@@ -8,9 +8,8 @@ import pytest
 from pytest_otval.core import REASONS, Conclusion, Verdict
 from pytest_otval.images.model import ImageConfig
 from pytest_otval.stages.question import Question
-from pytest_otval.stages.registry import ask
 from pytest_otval.task.dataset import DatasetSettings
-from selftests.fakes import TOML, Answer, FakeImages, make_task, writes_reward
+from selftests.fakes import TOML, Answer, FakeImages, ask, make_task, writes_reward
 
 
 @pytest.fixture

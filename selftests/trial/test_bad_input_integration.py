@@ -346,6 +346,6 @@ def test_evidence_is_kept(verdict_of, tmp_path):
     test = f"echo words; echo more > /logs/verifier/report.json; ln -s /etc/passwd /logs/verifier/link; {GRADES}"
     verdict_of(solve=f"echo solved; {PASSES}", test=test)
     evidence = tmp_path / "evidence"
-    assert (evidence / "agent.txt").read_text() == "solved\n"
-    assert (evidence / "verifier.txt").read_text() == "words\n"
-    assert sorted(os.listdir(evidence / "verifier")) == ["report.json", "reward.txt"]
+    assert (evidence / "agent/oracle.txt").read_text() == "solved\n"
+    assert (evidence / "verifier/test-stdout.txt").read_text() == "words\n"
+    assert sorted(os.listdir(evidence / "verifier")) == ["report.json", "reward.txt", "test-stdout.txt"]

@@ -1,0 +1,93 @@
+"""From an answer to what is kept of it: lines of the ledger, and the plain dict that pytest's reports carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pytest_otval.core import REASONS, Severity, StageResult, Verdict
+from pytest_otval.ledger import Line
+from pytest_otval.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_otval.report.columns import Column
+
+
+def common_fields(settings: Settings, task_digest: str, stage: str) -> dict[str, Any]:
+    """Return what all lines of an item have in common."""
+    return {
+        "task_digest": task_digest,
+        "stage": stage,
+        "settings_digest": settings.verdict.digest(),
+        "flavour": settings.verdict.flavour,
+        "network": settings.verdict.network,
+    }
+
+
+def result_line(id: str, result: StageResult, common: Mapping[str, Any], retries: int = 0, known_bad: str = "") -> Line:
+    """Return an item's result line; of the answer's facts it takes those that the ledger knows."""
+    facts = {name: value for name, value in result.facts.items() if name in Line.__slots__ and value is not None}
+    return Line(
+        kind="result",
+        id=id,
+        attempt=0,
+        verdict=str(result.verdict),
+        reason=result.reason,
+        headline=result.headline,
+        log="" if result.verdict is Verdict.PASS else result.log,
+        known_bad=known_bad,
+        retries=retries,
+        **common,
+        **facts,
+    )
+
+
+def trial_lines(result: Line, trials: Iterable[Mapping[str, Any]], common: Mapping[str, Any]) -> list[Line]:
+    """Return a line for each trial of an answer; ``attempt`` of a trial says to which attempt it belongs."""
+    return [
+        Line(
+            kind="trial",
+            id=f"{result.id}#{trial['agent']}/{number}",
+            attempt=trial.get("attempt", 0),
+            verdict=str(REASONS[trial["class"]].verdict),
+            reason=trial["class"],
+            headline=trial.get("headline", ""),
+            score=trial.get("score"),
+            image=result.image,
+            isolation=result.isolation,
+            scope=trial["scope"],
+            seconds=trial["seconds"],
+            steps=trial["steps"],
+            evidence=result.evidence,
+            **common,
+        )
+        for number, trial in enumerate(trials, start=result.attempt)
+    ]
+
+
+def with_columns(line: Mapping[str, Any], columns: Iterable[Column]) -> dict[str, str]:
+    """Return the cells of other plugins' columns for a result line."""
+    return {column.title: column.value(line) for column in columns}
+
+
+def for_reports(line: Line) -> dict[str, Any]:
+    """Return what html, junit, the summary and the schedule need of a line, in plain JSON types."""
+    image = line.image or {}
+    return {
+        "id": line.id,
+        "verdict": line.verdict,
+        "class": line.reason,
+        "headline": line.headline,
+        "stage": line.stage,
+        "score": line.score,
+        "seconds": dict(line.seconds),
+        "image": image.get("base", ""),
+        "image_key": image.get("key", ""),
+        "evidence": line.evidence,
+        "scope": line.scope,
+        "stricter": line.stricter,
+        "known_bad": line.known_bad,
+        "attempts": dict(line.attempts) if line.attempts else None,
+        "columns": dict(line.columns),
+        "warnings": sum(1 for check in line.checks if check["severity"] != Severity.ERROR),
+    }

@@ -1,0 +1,54 @@
+"""Which stages can have items at all, decided by ``-m`` before any node exists.
+
+pytest's own deselection runs after collection as ever, so what is let through here too much costs time only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import product
+from typing import Any
+
+from pytest_otval.stages.spec import Stage
+
+MOST_OTHERS = 4
+"""Marks of others in an expression for which all cases are tried."""
+
+
+def chosen_stages(stages: Iterable[Stage], markexpr: str) -> tuple[str, ...]:
+    """Return the names of the stages that items are made for: without a mark expression those that run by default.
+
+    An item surely has the mark of its stage and none of another stage. It may have any other mark, by a conftest, so
+    a stage is left out only where no such marks could make the expression true.
+    """
+    stages = tuple(stages)
+    if not markexpr:
+        return tuple(stage.name for stage in stages if stage.by_default)
+    names = tuple(stage.name for stage in stages)
+    others = sorted(set(re.findall(r"\w+", markexpr)) - {"and", "or", "not", *names})
+    matches = _compiled(markexpr)
+    # Of marks with arguments, mark(name=value), nothing is known before they are there.
+    if matches is None or len(others) > MOST_OTHERS or "=" in markexpr:
+        return names
+    cases = [
+        {name for name, there in zip(others, case, strict=True) if there}
+        for case in product((False, True), repeat=len(others))
+    ]
+    return tuple(name for name in names if any(matches({name, *case}) for case in cases))
+
+
+def _compiled(markexpr: str) -> Any:
+    """Return a function from an item's marks to whether they match; None where pytest's own parser cannot be had."""
+    try:
+        from _pytest.mark.expression import Expression
+
+        expression = Expression.compile(markexpr)
+    except (ImportError, AttributeError, SyntaxError, ValueError):
+        # pytest itself says what is wrong with an expression.
+        return None
+
+    def matches(marks: set[str]) -> bool:
+        return bool(expression.evaluate(lambda name, /, **kwargs: name in marks))
+
+    return matches

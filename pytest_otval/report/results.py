@@ -1,0 +1,234 @@
+"""The results of a run as compact rows, read from its ledger.
+
+A row keeps what filters, tables and summaries need; all else stays in the file and is read when a page needs it, so
+that memory depends on the number of results and not on the length of logs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from sys import intern
+from typing import Any, BinaryIO
+
+from pytest_otval.core import OtvalUsageError, Severity
+from pytest_otval.ledger import SCHEMA, read_run
+from pytest_otval.report.text import last_line, one_line
+from pytest_otval.stages.spec import STAGES
+
+MOST_LETTERS = 200
+"""Of a row's headline and last line."""
+
+_NODE_ID = re.compile(r"datasets/(?P<dataset>[^/]+)/(?:tasks/(?P<task>[^/]+)/task|dataset)\.toml::(?P<item>.+)", re.S)
+"""What ``core.node_id`` makes."""
+
+_STAGE_ORDER = {stage.name: number for number, stage in enumerate(STAGES)}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A result, without logs. Texts are as a task may have written them: clean them where they are shown."""
+
+    id: str
+    dataset: str
+    task: str
+    """Empty for the dataset itself; the whole id where that is not one of ours."""
+    item: str
+    """What stands behind ``::`` in the id."""
+    stage: str
+    verdict: str
+    reason: str
+    headline: str = ""
+    last: str = ""
+    """Last line of the log that decides, else empty."""
+    score: float | None = None
+    seconds: float = 0.0
+    """Wall time in all."""
+    image: str = ""
+    """Base of the image."""
+    image_key: str = ""
+    image_content: str = ""
+    stricter: str = ""
+    known_bad: str = ""
+    attempts: tuple[int, int] | None = None
+    """Of a repeated stage: passed, count."""
+    low: float | None = None
+    high: float | None = None
+    warnings: int = 0
+    retries: int = 0
+    scope: str = ""
+    isolation: str = ""
+    flavour: str = ""
+    network: str = ""
+    evidence: str = ""
+    task_digest: str = ""
+    settings_digest: str = ""
+    time: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def flaky(self) -> bool:
+        """Whether some attempts gave the expected answer and some did not."""
+        return self.reason == "flaky"
+
+    @property
+    def expected_bad(self) -> bool:
+        """Whether dataset.toml says that the task is unsound and it is."""
+        return bool(self.known_bad) and self.verdict in ("fail", "blocked")
+
+    @property
+    def unexpected(self) -> bool:
+        """Whether a person has to look at it: n/a is not, a known-bad task that passes is."""
+        if self.known_bad and self.verdict == "pass":
+            return True
+        return self.verdict not in ("pass", "n/a") and not self.expected_bad
+
+
+def row_of(line: Mapping[str, Any]) -> Row:
+    """Return the row of a result line of the ledger, or of the answer that pytest's reports carry.
+
+    An answer differs: its ``image`` is the base and ``image_key`` stands beside it, ``warnings`` are counted, and what
+    only the ledger knows is missing.
+    """
+    dataset, task, item = split_id(line["id"])
+    image = line.get("image") or {}
+    if isinstance(image, str):
+        image = {"base": image, "key": line.get("image_key", "")}
+    attempts = line.get("attempts") or {}
+    checks = line.get("checks", ())
+    return Row(
+        id=line["id"],
+        dataset=intern(dataset),
+        task=intern(task),
+        item=intern(item),
+        stage=intern(line["stage"]),
+        verdict=intern(line["verdict"]),
+        reason=intern(line["class"]),
+        headline=line["headline"][:MOST_LETTERS],
+        last=last_line(line.get("log", "")).strip()[:MOST_LETTERS],
+        score=line["score"],
+        seconds=line["seconds"].get("total", 0.0),
+        image=intern(image.get("base", "")),
+        image_key=intern(image.get("key", "")),
+        image_content=intern(image.get("content", "")),
+        stricter=intern(line["stricter"]),
+        known_bad=line.get("known_bad", ""),
+        attempts=(attempts["passed"], attempts["count"]) if attempts else None,
+        low=attempts.get("low"),
+        high=attempts.get("high"),
+        warnings=line.get("warnings", 0) or sum(check["severity"] != Severity.ERROR for check in checks),
+        retries=line.get("retries", 0),
+        scope=intern(line["scope"]),
+        isolation=intern(line.get("isolation", "")),
+        flavour=intern(line.get("flavour", "")),
+        network=intern(line.get("network", "")),
+        evidence=line["evidence"],
+        task_digest=intern(line.get("task_digest", "")),
+        settings_digest=intern(line.get("settings_digest", "")),
+        time=line.get("time", ""),
+        columns=tuple((intern(title), text) for title, text in line.get("columns", {}).items()),
+    )
+
+
+def split_id(id: str) -> tuple[str, str, str]:
+    """Return dataset, task and item of a node id; of another id nothing, all of it, nothing."""
+    found = _NODE_ID.fullmatch(id)
+    return (found["dataset"], found["task"] or "", found["item"]) if found else ("", id, "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a line stands."""
+
+    file: int
+    offset: int
+
+
+class Results:
+    """The latest result of each item of a run, ordered by dataset, task and stage."""
+
+    def __init__(self, run: Path, facts: Mapping[str, Any], files: list[Path], found: list[tuple[Row, _Place]]) -> None:
+        self.run = run
+        self.facts = facts
+        """``run.json``; empty where there is none."""
+        self._files = files
+        self._found = found
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows."""
+        return [row for row, _ in self._found]
+
+    def where(self, wanted: Iterable[bool]) -> Results:
+        """Return the results whose rows are wanted; one answer for each row."""
+        found = [pair for pair, want in zip(self._found, wanted, strict=True) if want]
+        return Results(self.run, self.facts, self._files, found)
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Yield the whole ledger line of each row, in the order of rows."""
+        handles: dict[int, BinaryIO] = {}
+        try:
+            for _, place in self._found:
+                if place.file not in handles:
+                    handles[place.file] = self._files[place.file].open("rb")
+                file = handles[place.file]
+                file.seek(place.offset)
+                yield json.loads(file.readline())
+        finally:
+            for file in handles.values():
+                file.close()
+
+
+def read_results(run: Path) -> Results:
+    """Return the results of a run folder. Raises OtvalUsageError where there are none.
+
+    Where an item has several result lines, that of the latest time counts. A half line is left out: a run may be read
+    while it goes on.
+    """
+    files = sorted((run / "ledger").glob("*.jsonl"))
+    if not files:
+        raise OtvalUsageError(f"{run} is no run folder: it has no ledger/*.jsonl; `latest` is the newest run")
+    latest: dict[str, tuple[Row, _Place]] = {}
+    for number, path in enumerate(files):
+        try:
+            for offset, line in _result_lines(path):
+                known = latest.get(line["id"])
+                if known is None or known[0].time <= line["time"]:
+                    latest[line["id"]] = (row_of(line), _Place(number, offset))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise OtvalUsageError(f"{path} has a result line that no version of ours wrote: {error}") from None
+    if not latest:
+        raise OtvalUsageError(f"{run} has no results yet: its ledger holds no result line")
+    return Results(run, _facts(run), files, sorted(latest.values(), key=lambda pair: _order(pair[0])))
+
+
+def _result_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    offset = 0
+    with path.open("rb") as file:
+        for raw in file:
+            start, offset = offset, offset + len(raw)
+            try:
+                line = json.loads(raw)
+            except ValueError:
+                continue
+            if isinstance(line, dict) and line.get("v") == SCHEMA and line.get("kind") == "result":
+                yield start, line
+
+
+def _facts(run: Path) -> Mapping[str, Any]:
+    try:
+        return read_run(run)
+    except (OSError, ValueError):
+        return {}
+
+
+def _order(row: Row) -> tuple[str, str, int, str]:
+    return row.dataset, row.task, _STAGE_ORDER.get(row.stage, len(_STAGE_ORDER)), row.item
+
+
+def task_label(row: Row) -> str:
+    """Return how a person names what a row is about."""
+    return one_line(row.task or f"{row.dataset}/dataset.toml", MOST_LETTERS)

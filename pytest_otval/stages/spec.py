@@ -1,0 +1,43 @@
+"""What a stage is: its name, its question, and where its answer comes from. Listing them imports no stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One question about a task."""
+
+    name: str
+    """Stands in node ids, and is the stage's mark: a Python identifier."""
+    answer: str
+    """``module:function``, as entry points are written; called with a ``Machine`` and a ``Question``, it returns a
+    ``StageResult`` or raises ``Conclusion``. Imported when the first item of the stage runs."""
+    question: str
+    """In a few words, for ``pytest --markers``."""
+    by_default: bool = False
+    """Whether it runs without ``-m``."""
+    repeats: bool = False
+    """Whether ``--otval-repeat`` asks it more than once: its answer may differ from one attempt to the next."""
+
+
+STAGES = (
+    Stage("static", "pytest_otval.stages.static:answer", "are the files right?", by_default=True),
+    Stage("build", "pytest_otval.stages.build:answer", "does the image build?", by_default=True),
+    Stage(
+        "oracle",
+        "pytest_otval.stages.trials:oracle",
+        "does the reference solution score at the top?",
+        by_default=True,
+        repeats=True,
+    ),
+    Stage(
+        "noop",
+        "pytest_otval.stages.trials:noop",
+        "does doing nothing score at the bottom?",
+        by_default=True,
+        repeats=True,
+    ),
+)
+"""Our own stages, in the order they run."""
