@@ -16,6 +16,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_doctor(commands)
     _add_image(commands)
+    _add_dataset(commands)
+    _add_report(commands)
     arguments = parser.parse_args(argv)
     try:
         status: int = arguments.run(arguments)
@@ -43,6 +45,20 @@ def _add_image(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     prepare = actions.add_parser("prepare", help="make what the cluster profile's [setup] prepare names")
     _add_cluster(prepare)
     prepare.set_defaults(run=_prepare)
+
+
+def _add_dataset(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from pytest_otval.task.command import add_arguments
+
+    add_arguments(commands.add_parser("dataset", help="pack the tasks of a dataset into one file, or unpack them"))
+
+
+def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from pytest_otval.report.command import add_arguments, run_report
+
+    report = commands.add_parser("report", help="make a run's reports from its ledger, or compare two runs")
+    add_arguments(report)
+    report.set_defaults(run=run_report)
 
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:

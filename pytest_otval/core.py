@@ -69,6 +69,7 @@ REASONS: Mapping[str, Reason] = {
         Verdict.ERROR,
         no_start="a container did not start on the pristine image",
         host_disk_full="the host's scratch or workspace is full",
+        dataset_unreadable="a file of a packed dataset can no longer be read",
         network_unreachable="a registry or package mirror did not answer",
         base_unavailable="no image source could give the base image",
         missing_tool="a program of the host is missing",
@@ -87,6 +88,7 @@ REASONS: Mapping[str, Reason] = {
         allowlist="the task asks for an allowlist network, which cannot be enforced here",
         needs_network="the task asks for the public network and this run has none",
         unsupported_instruction="the Dockerfile uses an instruction that is not supported yet",
+        clock_not_shifted="programs of the image do not follow a shifted clock, as static ones and those of musl do not",
     ),
 }
 """The closed list of reason classes; a class fixes the verdict."""

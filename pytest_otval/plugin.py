@@ -14,7 +14,18 @@ from pytest_otval import hookspecs
 from pytest_otval.glue import collect, extensions, guard, options, outcome
 from pytest_otval.glue.crash import report_killed_item
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN
-from pytest_otval.glue.session import header, is_worker, prepare, share_rootdir, take_arguments, tell_worker
+from pytest_otval.glue.reports import register_reports
+from pytest_otval.glue.requirements import require_clock
+from pytest_otval.glue.session import (
+    header,
+    is_worker,
+    prepare,
+    remember,
+    share_rootdir,
+    take_arguments,
+    tell_worker,
+)
+from pytest_otval.glue.stop import PassOver, Stop
 from pytest_otval.stages.spec import STAGES, Stage
 
 if TYPE_CHECKING:
@@ -49,12 +60,11 @@ def pytest_configure(config: pytest.Config) -> None:
     for stage in extensions.stages(config).values():
         config.addinivalue_line("markers", f"{stage.name}: the {stage.name} stage of a task: {stage.question}")
     config.stash[TALLY] = tally = outcome.Tally()
+    config.pluginmanager.register(pass_over := PassOver(), "otval-pass-over")
     if not is_worker(config):
-        config.pluginmanager.register(_Counting(tally), "otval-counting")
-    if config.pluginmanager.hasplugin("html"):
-        from pytest_otval.glue.html import HtmlColumns
-
-        config.pluginmanager.register(HtmlColumns(), "otval-html")
+        config.pluginmanager.register(stop := Stop(config, pass_over), "otval-stop")
+        config.pluginmanager.register(_Counting(tally, stop), "otval-counting")
+        register_reports(config)
     if config.pluginmanager.hasplugin("xdist"):
         config.pluginmanager.register(_Xdist(), "otval-xdist")
 
@@ -91,6 +101,14 @@ def pytest_otval_image_sources(profile: Profile, store: Path, offline: bool) -> 
     return list(own_extensions().image_sources(profile, store, offline).values())
 
 
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Let ``-n auto`` follow what the node has for tasks; asked before anything is configured."""
+    from pytest_otval.glue.workers import auto_workers
+
+    return auto_workers(config)
+
+
 class _Xdist:
     """Hooks of xdist."""
 
@@ -102,13 +120,13 @@ class _Xdist:
         """Keep the stages of a task on one worker, unless another distribution was chosen."""
         if PLAN not in config.stash or config.option.dist != "load":
             return None
-        from pytest_otval.glue.schedule import TaskScheduling
+        from pytest_otval.glue.schedule import make_scheduler
 
-        return TaskScheduling(config, log)
+        return make_scheduler(config)
 
     def pytest_handlecrashitem(self, crashitem: str, report: Any, sched: Any) -> None:
         """Report what a killed worker was at as an error."""
-        report_killed_item(sched.config, crashitem, report)
+        report_killed_item(sched.config, crashitem, report, sched)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -154,6 +172,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Get the machine ready before the first item."""
     if not session.config.option.collectonly:
+        require_clock(session.config)
         prepare(session.config)
 
 
@@ -165,8 +184,9 @@ def pytest_report_teststatus(report: Any) -> tuple[str, str, str] | None:
 class _Counting:
     """Counts reports on the controller and decides the exit status."""
 
-    def __init__(self, tally: outcome.Tally) -> None:
+    def __init__(self, tally: outcome.Tally, stop: Stop) -> None:
         self.tally = tally
+        self.stop = stop
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count a report."""
@@ -178,8 +198,9 @@ class _Counting:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Say how the run ended, before anybody prints it."""
-        session.exitstatus = self.tally.exit_status(int(exitstatus))
+        """Say how the run ended, before anybody prints it, and remember how long stages took."""
+        session.exitstatus = self.stop.exit_status(self.tally.exit_status(int(exitstatus)))
+        remember(self.tally.answers)
 
 
 @pytest.hookimpl(trylast=True)

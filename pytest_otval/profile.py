@@ -69,6 +69,15 @@ class ScratchSection(_Section):
     """Node-local folder for writable layers, ``$VARIABLES`` expanded on the node; empty for ``$TMPDIR``."""
 
 
+class BudgetSection(_Section):
+    """``[budget]``: what all containers on a node together may use, where that is less than all there is."""
+
+    cpus: Annotated[int, Field(ge=1)] | None = None
+    """Cores."""
+    memory_mb: Annotated[int, Field(ge=1)] | None = None
+    """MiB."""
+
+
 class BuildSection(_Section):
     """``[build]``: what a build sees of the site's configuration. A trial sees none of it."""
 
@@ -121,6 +130,7 @@ class Profile(_Section):
     sandbox: SandboxSection = SandboxSection()
     network: NetworkSection = NetworkSection()
     scratch: ScratchSection = ScratchSection()
+    budget: BudgetSection = BudgetSection()
     build: BuildSection = BuildSection()
     image_sources: Annotated[tuple[str, ...], Field(min_length=1)] = ("registry", "bootstrap")
     """Where base images come from, first to answer wins; plugins may give others."""

@@ -80,7 +80,7 @@ def ask_real(real, image, tmp_path):
 
 def _with_settings(real: Machine, verdict: VerdictSettings) -> Machine:
     """Another machine over the same sandbox, images and scratch."""
-    machine = Machine(Settings(real.settings.run, verdict), real._workspace, real.profile)
+    machine = Machine(Settings(real.settings.run, verdict), real._workspace, real.profile, own_extensions())
     machine.__dict__.update(scratch=real.scratch, sandbox=real.sandbox, images=real.images)
     return machine
 

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 from pytest_otval.checks.registry import all_checks
 from pytest_otval.core import Conclusion, StageResult
 from pytest_otval.images.model import Image, ImageConfig, ImageRequest
+from pytest_otval.sandbox.admission import Admission
 from pytest_otval.sandbox.base import Command, CommandResult, ContainerSpec, Ended, NoStartError
+from pytest_otval.sandbox.budget import Budget
 from pytest_otval.sandbox.leftovers import OwnScratch
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
 from pytest_otval.stages.machine import own_extensions
@@ -93,6 +96,9 @@ class FakeSandbox:
         yield container
         container.dead = True
 
+    def shell_line(self, spec: ContainerSpec) -> str:
+        return f"shell over {spec.overlay}"
+
     def make_readable(self, folder: Path) -> None:
         pass
 
@@ -116,12 +122,15 @@ class FakeImages:
     fault: Callable[[ImageRequest], Conclusion | None] = lambda request: None
     requests: list[ImageRequest] = field(default_factory=list)
 
-    def ensure(self, request: ImageRequest) -> Image:
+    def ensure(self, request: ImageRequest, log: Path | None = None) -> Image:
         self.requests.append(request)
         conclusion = self.fault(request)
         if conclusion is not None:
             raise conclusion
         return Image("0" * 64, Path("/nowhere.sqfs"), "1" * 64, "bootstrap:fake@0", self.config)
+
+    def plan(self, request: ImageRequest) -> SimpleNamespace:
+        return SimpleNamespace(key="0" * 64)
 
 
 def ask(stage: str, machine: object, question: Question) -> tuple[StageResult, int]:
@@ -142,9 +151,10 @@ class FakeMachine:
         self.allow_public = verdict.network != "none"
         (folder / "scratch").mkdir(exist_ok=True)
         self.scratch = OwnScratch(folder / "scratch")
+        self.admission = Admission(folder / "scratch", Budget((0, 1), 4096))
 
     def bench(self) -> Bench:
-        return Bench(self.sandbox, self.scratch, self.images.ensure, self.allow_public)
+        return Bench(self.sandbox, self.scratch, self.images.ensure, self.allow_public, self.admission)
 
 
 def writes_reward(text: str | None, name: str = "reward.txt") -> Script:

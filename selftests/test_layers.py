@@ -40,10 +40,25 @@ ORDER = (
 
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
 
-HEAVY = {"pydantic", "sh", "submitit", "filelock", "openai", "plotly", "pyarrow", "tree_sitter", "dockerfile", "rich"}
+HEAVY = {
+    "pydantic",
+    "sh",
+    "submitit",
+    "filelock",
+    "openai",
+    "plotly",
+    "pyarrow",
+    "tree_sitter",
+    "dockerfile",
+    "rich",
+    "scipy",
+    "numpy",
+}
 """Libraries that every pytest run of anybody would pay for, if importing the plugin imported them."""
 
-MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+FILES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+MODULES = [path for path in FILES if path.parts[0] != "data"]
+"""What lies in ``data`` runs in containers."""
 
 
 def imported_by(source: str, package: str):

@@ -54,7 +54,7 @@ def inventory() -> dict[str, int]:
         "mounts": sum("fuse" in line or str(scratch()) in line for line in mounts),
         "queues": own_rows("msg"),
         "semaphores": own_rows("sem"),
-        "scratch folders": len(list(scratch().iterdir())),
+        "scratch folders": sum(path.is_dir() for path in scratch().iterdir()),
     }
 
 

@@ -33,8 +33,8 @@ class Kept:
 
 @dataclass(slots=True)
 class _Budget:
-    files: int = MAX_FILES
-    bytes: int = MAX_BYTES
+    files: int
+    bytes: int
     left_out: list[str] = field(default_factory=list)
     more: int = 0
 
@@ -51,7 +51,7 @@ def kept(folder: Path) -> Iterator[Kept]:
     Links are never followed. They and what is no regular file are left out and named in a last file, ``LEFT_OUT``,
     with what could not be read. Raises nothing for what is in the folder, OSError where it is none.
     """
-    budget = _Budget()
+    budget = _Budget(MAX_FILES, MAX_BYTES)
     pending = _entries(folder, "")
     while pending:
         path, name = pending.pop()
@@ -83,7 +83,8 @@ def _one(path: Path, name: str, budget: _Budget, pending: list[tuple[Path, str]]
             pending += inside
             return
         data = _content(path, min(MAX_FILE_BYTES, budget.bytes))
-        budget.bytes -= len(data)
+        # The line that tells of a cut may be over it.
+        budget.bytes = max(0, budget.bytes - len(data))
         yield Kept(name, data, int(facts.st_mtime))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from pytest_otval.evidence.archive import FOLDER
 from pytest_otval.evidence.folder import MAX_BYTES, MAX_FILE_BYTES, MAX_FILES, kept
 from pytest_otval.evidence.members import EvidenceError, open_member
+from pytest_otval.task.reading import is_folder, target_within
 
 _PLACE = re.compile(rf"({FOLDER}/[A-Za-z0-9._-]+)@([0-9]{{1,18}})\+([0-9]{{1,18}})")
 _SPARE = 2
@@ -77,19 +78,21 @@ def extract(run: Path, place: str, into: Path) -> None:
 
 
 def shown(run: Path, place: str) -> str:
-    """Return what a person can type to see a place: a path, or the command that lists it; ``tar xz`` unpacks it."""
+    """Return what a person can type to see a place: a path, or a command that unpacks it and lists what it made."""
     found = _PLACE.fullmatch(place)
     if found is None:
         return _short(_loose(run, place))
     archive = shlex.quote(_short(run / found[1]))
-    return f"head -c {int(found[2]) + int(found[3])} {archive} | tail -c {found[3]} | tar tz"
+    return f"head -c {int(found[2]) + int(found[3])} {archive} | tail -c {found[3]} | tar xzvC /tmp"
 
 
 def _loose(run: Path, place: str) -> Path:
-    parts = PurePosixPath(place).parts
-    if not parts or parts[0] != FOLDER or ".." in parts:
+    path = PurePosixPath(place)
+    if "\0" in place or ".." in path.parts or path.parts[:1] != (FOLDER,):
         raise EvidenceError(f"{place!r} is no place of evidence")
-    return run.joinpath(*parts)
+    if target_within(run / path, run) is None or not is_folder(run / path):
+        raise EvidenceError(f"{run / path} is no folder below {run / FOLDER}")
+    return run / path
 
 
 def _short(path: Path) -> str:

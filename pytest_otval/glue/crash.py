@@ -13,14 +13,19 @@ from pytest_otval.glue.plan import ENGINE, OUT
 from pytest_otval.report.failure import failure_text
 
 
-def report_killed_item(config: pytest.Config, nodeid: str, report: Any) -> None:
+def report_killed_item(config: pytest.Config, nodeid: str, report: Any, sched: Any) -> None:
     """Report an item of ours whose worker died as an error in set-up, and write a ledger line for it.
 
     ``report`` is xdist's, which is neither of set-up nor of the call. It becomes that of a quiet teardown, where
     pytest-html and junit close an item. Items of others are left to xdist.
     """
+    from pytest_otval.glue.schedule import TaskScheduling
+
     engine = config.stash.get(ENGINE, None)
-    headline = f"worker {report.node.gateway.id} died while it ran this; the kernel's log tells if memory ran out"
+    deaths = sched.deaths_of(nodeid) if isinstance(sched, TaskScheduling) else 1
+    before = f", as {deaths - 1} did before it" if deaths > 1 else ""
+    worker = report.node.gateway.id
+    headline = f"worker {worker} died while it ran this{before}; the kernel's log tells if memory ran out"
     result = StageResult("killed", headline)
     line = engine.record_killed(nodeid, result) if engine is not None else None
     if line is None:
@@ -37,3 +42,4 @@ def report_killed_item(config: pytest.Config, nodeid: str, report: Any) -> None:
     )
     config.hook.pytest_runtest_logreport(report=error)
     report.when, report.outcome, report.longrepr = "teardown", "passed", None
+    report.user_properties = error.user_properties

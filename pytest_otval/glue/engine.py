@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from pytest_otval.evidence import Archive
     from pytest_otval.glue.folders import AtHand, TaskFolders
     from pytest_otval.profile import Profile
+    from pytest_otval.stages.earlier import EarlierAttempts
     from pytest_otval.stages.machine import Machine
-    from pytest_otval.task.dataset import Dataset
+    from pytest_otval.task.dataset import Dataset, KnownBad
     from pytest_otval.task.source import TaskSource
 
 NODE_ID = re.compile(r"datasets/(?P<dataset>[^/]+)/(?:tasks/(?P<task>[^/]+)/task|dataset)\.toml::(?P<stage>.+)")
@@ -44,7 +45,7 @@ class Asked:
     source: TaskSource
     task: str
     """Empty for the dataset itself."""
-    known_bad: str = ""
+    known_bad: KnownBad | None = None
 
 
 class Engine:
@@ -95,6 +96,12 @@ class Engine:
         return Archive(self._out, self._writer)
 
     @cached_property
+    def _earlier(self) -> EarlierAttempts:
+        from pytest_otval.stages.earlier import EarlierAttempts
+
+        return EarlierAttempts(self._out, self.settings.verdict.digest())
+
+    @cached_property
     def _columns(self) -> list[Any]:
         return list(extensions.columns(self._config).values())
 
@@ -130,19 +137,28 @@ class Engine:
     def _answer(self, asked: Asked, at_hand: AtHand, evidence: Path) -> tuple[StageResult, int]:
         from pytest_otval.stages.question import Question
         from pytest_otval.stages.registry import ask
+        from pytest_otval.stages.repeat import ask_repeated
+        from pytest_otval.task.scale import with_limits_scaled
 
         trouble = read_run(self._out).get("trouble")
         if trouble and asked.stage != "static":
             return StageResult(trouble["class"], trouble["headline"]), 0
-        question = Question(at_hand.task, asked.dataset.settings, evidence)
-        return ask(extensions.stages(self._config)[asked.stage], self.machine, question)
+        task = with_limits_scaled(at_hand.task, self.settings.verdict.timeout_multiplier)
+        question = Question(task, asked.dataset.settings, evidence)
+        stage, count = extensions.stages(self._config)[asked.stage], self.settings.run.repeat
+        if count == 1 or not stage.repeats:
+            return ask(stage, self.machine, question)
+        earlier = self._earlier.of(asked.nodeid, at_hand.digest)
+        return ask_repeated(stage, self.machine, question, count, earlier)
 
     def _record(
         self, asked: Asked, result: StageResult, digest: str = "", retries: int = 0, evidence: str = ""
     ) -> Line:
         common = common_fields(self.settings, digest, asked.stage)
         facts: Mapping[str, Any] = {**result.facts, "evidence": evidence}
-        line = result_line(asked.nodeid, replace(result, facts=facts), common, retries, asked.known_bad)
+        expected = asked.known_bad is not None and asked.known_bad.expects(asked.stage, result.verdict)
+        known_bad = str(asked.known_bad) if expected else ""
+        line = result_line(asked.nodeid, replace(result, facts=facts), common, retries, known_bad)
         line = replace(line, columns=with_columns(line.as_dict(), self._columns))
         for trial in trial_lines(line, facts.get("trials", ()), common):
             self._ledger.write(trial)
@@ -152,8 +168,9 @@ class Engine:
     def _evidence_folder(self, evidence: Path) -> Path:
         """Return where a stage writes its logs; on scratch, since the workspace counts files."""
         folder = self._out if self.settings.run.keep else self.machine.scratch.folder
-        # What an item that was run before left there is not this item's.
-        shutil.rmtree(folder / evidence, ignore_errors=True)
+        if self.settings.run.repeat == 1:
+            # What an item that was run before left there is not this item's; of a repeated one, attempts add up.
+            shutil.rmtree(folder / evidence, ignore_errors=True)
         return folder / evidence
 
     def _kept(self, evidence: Path) -> str:

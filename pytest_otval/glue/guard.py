@@ -4,9 +4,9 @@ pytest loads ``<argument>/conftest.py`` and ``<argument>/test*/conftest.py`` bef
 the initial conftests load, each argument is replaced by the conftest.py files that may be read for it.
 
 What no plugin can keep out: pytest reads an ini file beside or above the arguments, and imports what ``-p`` and
-``pythonpath`` in it name, before it loads plugins. We then refuse to go on. With an explicit ``-c FILE``, given or in
-PYTEST_ADDOPTS, pytest looks for none. And ``python -m pytest`` in a task's folder lets Python itself import from there,
-unless it is ``python -P -m pytest``.
+``pythonpath`` in it name, before it loads plugins. We then refuse to go on. Started by ``glue.start``, or with an
+explicit ``-c FILE``, pytest reads none of a task. And ``python -m pytest`` in a task's folder lets Python itself import
+from there, unless it is ``python -P -m pytest``.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_otval.glue._compat import ini_settings, set_ini
+from pytest_otval.glue.below import DATASETS
 from pytest_otval.glue.selection import absolute
-from pytest_otval.task.index import enclosing_dataset, has_marker, owner_of
+from pytest_otval.task.index import enclosing_dataset, has_marker, is_prepared, is_task, owner_of
 
 _NO_CONFTEST = str(Path(__file__))
 """A file in a folder of ours; pytest looks for a conftest.py beside it and finds none."""
@@ -52,7 +54,7 @@ def without_task_conftests(config: pytest.Config) -> Iterator[None]:
 def _refuse_ini_of_task(config: pytest.Config) -> None:
     ini = config.inipath
     # A pyproject.toml that says nothing of pytest is named by pytest too, and sets nothing.
-    if ini is not None and owner_of(ini.parent) is not None and vars(config)["_inicfg"]:
+    if ini is not None and ini_settings(config) and outside(ini.parent) != ini.parent:
         raise pytest.UsageError(
             f"{ini} lies in a task or dataset and must not configure pytest: run with `-c /dev/null`, "
             "or with the ini file of your project"
@@ -61,7 +63,7 @@ def _refuse_ini_of_task(config: pytest.Config) -> None:
 
 def _keep_imports_out(cwd: Path) -> None:
     """Let neither this process nor xdist's workers import from a dataset that is the current folder."""
-    if owner_of(cwd) is None:
+    if outside(cwd) == cwd:
         return
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").absolute() != cwd]
     os.environ["PYTHONSAFEPATH"] = "1"
@@ -71,7 +73,7 @@ def _anchors(path: Path) -> Iterator[str]:
     """Yield files whose folders, and the folders above, are all that pytest then searches for ``path``."""
     dataset = enclosing_dataset(path) or enclosing_dataset(Path(os.path.realpath(path)))
     if dataset is not None:
-        yield _conftest_above(dataset.parent)
+        yield _conftest_above(outside(dataset.parent))
         return
     yield _conftest_above(path)
     if path.is_dir():
@@ -82,6 +84,31 @@ def _anchors(path: Path) -> Iterator[str]:
         )
 
 
+def outside(folder: Path) -> Path:
+    """Return the folder itself, or the nearest one above it that lies in no task and no dataset."""
+    real = Path(os.path.realpath(folder))
+    inside = owner_of(folder) or (owner_of(real) and folder)
+    while inside or _is_bare_dataset(folder):
+        folder = (inside or folder).parent
+        inside = owner_of(folder)
+    return folder
+
+
+def _is_bare_dataset(folder: Path) -> bool:
+    """Whether tasks lie right in the folder, or it is prepared and lies in ``datasets/``; it needs no dataset.toml.
+
+    A project of somebody's own that keeps its tasks in ``tasks/`` is no such folder.
+    """
+    if folder.parent.name == DATASETS and is_prepared(folder):
+        return True
+    try:
+        with os.scandir(folder) as entries:
+            # A link to a task makes no dataset of the folder it lies in.
+            return any(entry.is_dir(follow_symlinks=False) and is_task(Path(entry.path)) for entry in entries)
+    except OSError:
+        return False
+
+
 def _conftest_above(path: Path) -> str:
     found = (folder / "conftest.py" for folder in (path, *path.parents))
     return str(next((conftest for conftest in found if conftest.is_file()), _NO_CONFTEST))
@@ -89,7 +116,7 @@ def _conftest_above(path: Path) -> str:
 
 def hidden(path: Path) -> bool:
     """Whether pytest must not go to ``path`` on its own: a task, a dataset, or a link to something in one."""
-    if has_marker(path):
+    if has_marker(path) or _is_bare_dataset(path):
         return True
     return path.is_symlink() and owner_of(Path(os.path.realpath(path))) is not None
 
@@ -97,8 +124,7 @@ def hidden(path: Path) -> bool:
 def _keep_cache_out(config: pytest.Config) -> None:
     """Let pytest write no cache into a task or dataset that happens to be the rootdir."""
     root = Path(os.path.realpath(config.rootpath))
-    inside = owner_of(root) if config.inipath else enclosing_dataset(root)
-    if inside is not None:
+    if outside(root) != root or (not config.inipath and enclosing_dataset(root)):
         # What getini("cache_dir") answers; the cache itself is made, and read, before other plugins are configured.
         home = os.environ.get("OT_WORKSPACE", "")
-        vars(config)["_inicache"]["cache_dir"] = os.path.join(home, ".pytest_cache") if home else os.devnull  # noqa: PTH118
+        set_ini(config, "cache_dir", os.path.join(home, ".pytest_cache") if home else os.devnull)  # noqa: PTH118

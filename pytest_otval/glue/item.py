@@ -7,6 +7,7 @@ pytest and to everything that reads its reports; what is the task's fault is rai
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any
 
 import pytest
@@ -69,6 +70,13 @@ class _Item(pytest.Item):
             raise StageFailure(self.text, pytrace=False)
 
 
+@cache
+def _mark(stage: str) -> pytest.MarkDecorator:
+    """Return one mark for all items of a stage: making it costs as much as the item."""
+    mark: pytest.MarkDecorator = getattr(pytest.mark, stage)
+    return mark
+
+
 class StageItem(_Item):
     """A stage of a task.
 
@@ -78,28 +86,27 @@ class StageItem(_Item):
 
     def __init__(self, *, known_bad: KnownBad | None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.add_marker(self.name)
+        self.add_marker(_mark(self.name))
         self.known_bad = known_bad
         if known_bad is not None and self.name in known_bad.stages:
-            self.add_marker(pytest.mark.xfail(reason=_known(known_bad), strict=True, raises=StageFailure))
+            self.add_marker(pytest.mark.xfail(reason=str(known_bad), strict=True, raises=StageFailure))
 
     def setup(self) -> None:
         """Ask the stage."""
         try:
             super().setup()
         except pytest.skip.Exception:
-            blocked = self.result is not None and self.result.verdict is Verdict.BLOCKED
-            if blocked and self.known_bad is not None and "build" in self.known_bad.stages:
-                pytest.xfail(_known(self.known_bad))
+            assert self.result is not None
+            blocked = self.result.verdict is Verdict.BLOCKED
+            if blocked and self.known_bad is not None and self.known_bad.expects(self.name, Verdict.BLOCKED):
+                pytest.xfail(str(self.known_bad))
             raise
 
     def ask(self, engine: Engine) -> tuple[StageResult, Line]:
         """Ask about the task."""
         node: Any = self.parent
         chosen = node.parent
-        expected = self.known_bad if self.known_bad and self.name in self.known_bad.stages else None
-        known_bad = _known(expected) if expected else ""
-        return engine.ask(Asked(self.nodeid, self.name, chosen.dataset, chosen.source, node.name, known_bad))
+        return engine.ask(Asked(self.nodeid, self.name, chosen.dataset, chosen.source, node.name, self.known_bad))
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Name the task and the stage."""
@@ -123,7 +130,3 @@ class DatasetItem(_Item):
         """Name the dataset."""
         assert self.parent is not None
         return self.path, None, f"{self.parent.name} · dataset.toml"
-
-
-def _known(bad: KnownBad) -> str:
-    return f"known bad until {bad.expires} ({bad.owner}): {bad.reason}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_otval.core import REASONS, Severity, StageResult, Verdict
 from pytest_otval.ledger import Line
+from pytest_otval.report.text import last_line
 from pytest_otval.settings import Settings
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def trial_lines(result: Line, trials: Iterable[Mapping[str, Any]], common: Mappi
     return [
         Line(
             kind="trial",
-            id=f"{result.id}#{trial['agent']}/{number}",
+            id=f"{result.id}#{trial['agent']}/{trial.get('number', number)}",
             attempt=trial.get("attempt", 0),
             verdict=str(REASONS[trial["class"]].verdict),
             reason=trial["class"],
@@ -78,6 +79,7 @@ def for_reports(line: Line) -> dict[str, Any]:
         "verdict": line.verdict,
         "class": line.reason,
         "headline": line.headline,
+        "log": last_line(line.log),
         "stage": line.stage,
         "score": line.score,
         "seconds": dict(line.seconds),

@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import product
-from typing import Any
 
+from pytest_otval.glue._compat import MarkExpression
 from pytest_otval.stages.spec import Stage
 
 MOST_OTHERS = 4
 """Marks of others in an expression for which all cases are tried."""
+
+_WORD = re.compile(r"[^\s()=,]+")
+"""At least what pytest takes for the name of a mark."""
 
 
 def chosen_stages(stages: Iterable[Stage], markexpr: str) -> tuple[str, ...]:
@@ -26,29 +29,17 @@ def chosen_stages(stages: Iterable[Stage], markexpr: str) -> tuple[str, ...]:
     if not markexpr:
         return tuple(stage.name for stage in stages if stage.by_default)
     names = tuple(stage.name for stage in stages)
-    others = sorted(set(re.findall(r"\w+", markexpr)) - {"and", "or", "not", *names})
-    matches = _compiled(markexpr)
     # Of marks with arguments, mark(name=value), nothing is known before they are there.
-    if matches is None or len(others) > MOST_OTHERS or "=" in markexpr:
+    others = sorted(set(_WORD.findall(markexpr)) - {"and", "or", "not", *names})
+    if len(others) > MOST_OTHERS or "=" in markexpr:
+        return names
+    try:
+        expression = MarkExpression(markexpr)
+    except (ImportError, AttributeError, SyntaxError, ValueError, RecursionError, MemoryError):
+        # pytest itself says what is wrong with an expression.
         return names
     cases = [
         {name for name, there in zip(others, case, strict=True) if there}
         for case in product((False, True), repeat=len(others))
     ]
-    return tuple(name for name in names if any(matches({name, *case}) for case in cases))
-
-
-def _compiled(markexpr: str) -> Any:
-    """Return a function from an item's marks to whether they match; None where pytest's own parser cannot be had."""
-    try:
-        from _pytest.mark.expression import Expression
-
-        expression = Expression.compile(markexpr)
-    except (ImportError, AttributeError, SyntaxError, ValueError):
-        # pytest itself says what is wrong with an expression.
-        return None
-
-    def matches(marks: set[str]) -> bool:
-        return bool(expression.evaluate(lambda name, /, **kwargs: name in marks))
-
-    return matches
+    return tuple(name for name in names if any(expression.matches({name, *case}.__contains__) for case in cases))

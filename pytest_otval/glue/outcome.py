@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
 
 from pytest_otval.glue.item import PROPERTY
-
-MOST_REASONS, MOST_LETTERS = 20, 120
-"""Of the summary's list of reasons."""
+from pytest_otval.report.results import row_of
+from pytest_otval.report.summary import Style, summarise, summary_lines
 
 ERRORS_ONLY = 8
 """Exit status where there were errors of ours or the machine's and nothing worse."""
@@ -26,6 +23,11 @@ def answer_of(report: Any) -> dict[str, Any] | None:
         if name == PROPERTY:
             return dict(value)
     return None
+
+
+def decides(report: Any) -> bool:
+    """Whether a report is the one of its item's phases that tells how the item ended."""
+    return bool(report.when == "call" or (report.when == "setup" and not report.passed))
 
 
 def letters(report: pytest.TestReport) -> tuple[str, str, str] | None:
@@ -50,8 +52,7 @@ class Tally:
         if answer is None:
             self.other_failures += report.failed
             return
-        decided = report.when == "call" or (report.when == "setup" and not report.passed)
-        if not decided:
+        if not decides(report):
             self.other_failures += report.failed
             return
         self.answers.append(answer)
@@ -79,31 +80,19 @@ class Tally:
         return int(pytest.ExitCode.OK)
 
 
+_MARKUP: dict[Style, dict[str, bool]] = {
+    "": {},
+    "title": {"bold": True},
+    "good": {"green": True},
+    "bad": {"red": True},
+    "warn": {"yellow": True},
+}
+
+
 def write_summary(reporter: Any, tally: Tally, out: Path) -> None:
-    """Write the table of stages and verdicts, and where the ledger lies."""
+    """Write the table of stages and verdicts, what to look at, and where the ledger lies."""
     if not tally.answers:
         return
-    verdicts = ("pass", "fail", "error", "blocked", "n/a")
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    seconds: dict[str, list[float]] = defaultdict(list)
-    for answer in tally.answers:
-        counts[answer["stage"]][answer["verdict"]] += 1
-        seconds[answer["stage"]].append(answer["seconds"].get("total", 0.0))
     reporter.write_sep("=", "otval")
-    reporter.write_line(f"{'stage':10}" + "".join(f"{verdict:>9}" for verdict in verdicts) + f"{'median s':>10}")
-    for stage, row in counts.items():
-        numbers = "".join(f"{row[verdict]:>9}" for verdict in verdicts)
-        reporter.write_line(f"{stage:10}{numbers}{median(seconds[stage]):>10.2f}")
-    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for answer in tally.answers:
-        if answer["verdict"] != "pass":
-            reasons[answer["stage"], answer["class"]].append(answer["headline"])
-    for (stage, reason), headlines in sorted(reasons.items(), key=lambda item: -len(item[1]))[:MOST_REASONS]:
-        reporter.write_line(f"  {len(headlines)} x {stage}: {reason}, such as: {headlines[0][:MOST_LETTERS]}")
-    ours = [a for a in tally.answers if a["stricter"]]
-    if ours:
-        reporter.write_line(f"fails only here, not by Harbor's rules: {len(ours)}")
-    bases = sorted({a["image"] for a in tally.answers if a["image"].startswith("bootstrap:")})
-    if bases:
-        reporter.write_line(f"base images stood in for by {', '.join(bases)}")
-    reporter.write_line(f"ledger: {out / 'ledger'}")
+    for line in summary_lines(summarise(map(row_of, tally.answers)), out / "ledger"):
+        reporter.write_line(line.text, **_MARKUP[line.style])

@@ -17,6 +17,9 @@ class Plan:
 
     selection: Selection
     stages: tuple[str, ...]
+    """Of tasks that are wanted as a whole, in the order they run."""
+    named: tuple[str, ...]
+    """All that an argument may name; a stage that is named need not be one that runs by default."""
     args: tuple[str, ...]
     """The command line as it was given."""
 

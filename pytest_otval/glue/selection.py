@@ -13,16 +13,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_otval.core import NAME, OtvalUsageError
+from pytest_otval.glue.below import datasets_below
 from pytest_otval.task.dataset import DATASET_TOML
 from pytest_otval.task.index import (
     enclosing_dataset,
     has_marker,
     is_dataset,
     is_prepared,
-    is_task,
-    task_names,
+    packed_around,
     tasks_folder,
 )
+from pytest_otval.task.packed.forms import folder_of
+from pytest_otval.task.source import FolderSource, TaskSource, source_of
 
 Stages = frozenset[str]
 
@@ -38,6 +40,14 @@ class DatasetSelection:
     """Wanted tasks; None: all stages that are asked for by mark or default."""
     own_stages: bool = False
     """Whether the dataset's own item was named."""
+    _source: TaskSource | None = None
+
+    @property
+    def source(self) -> TaskSource:
+        """Where its tasks come from; one object a process, which keeps names. Raises OtvalUsageError."""
+        if self._source is None:
+            self._source = source_of(self.path)
+        return self._source
 
     def add(self, task: str, stage: str | None) -> None:
         """Want a task, or one stage of it."""
@@ -45,16 +55,27 @@ class DatasetSelection:
         self.tasks[task] = None if stage is None or before is None else before | {stage}
 
 
+class UnpreparedError(OtvalUsageError):
+    """A dataset has no tasks yet."""
+
+
 Selection = dict[str, DatasetSelection]
 """By dataset name."""
 
 
-def split(args: Iterable[str], cwd: Path, places: Iterable[Path], stages: Iterable[str]) -> tuple[Selection, list[str]]:
+def split(
+    args: Iterable[str],
+    cwd: Path,
+    places: Iterable[Path],
+    stages: Iterable[str],
+    unprepared: list[str] | None = None,
+) -> tuple[Selection, list[str]]:
     """Return what our arguments select, and the arguments that are not ours.
 
     ``places`` are the folders below which ``datasets/NAME/...`` of a node id is looked for, ``stages`` the names of
-    all stages.
-    Raises OtvalUsageError for unknown tasks and stages, unprepared datasets and two datasets of one name.
+    all stages. What keeps a dataset of a folder of datasets from being selected is added to ``unprepared``.
+    Raises OtvalUsageError for unknown tasks and stages, unprepared datasets, two datasets of one name and packed files
+    that cannot be used.
     """
     selection: Selection = {}
     rest = []
@@ -64,8 +85,13 @@ def split(args: Iterable[str], cwd: Path, places: Iterable[Path], stages: Iterab
         path = _find(name, places)
         if path is None:
             _refuse_unknown_task(name, arg, places)
-        if path is None or not _select(selection, path, stage or None, arg, places, stages):
+        if path is not None and _select(selection, path, stage or None, arg, places, stages):
+            continue
+        if path is None or not _select_below(selection, path, stage, arg, places, unprepared):
             rest.append(arg)
+    for chosen in selection.values():
+        if chosen.whole and not isinstance(chosen.source, FolderSource):
+            chosen.source.names()
     return selection, rest
 
 
@@ -77,7 +103,7 @@ def absolute(path: Path) -> Path:
 def _find(name: str, places: Iterable[Path]) -> Path | None:
     for place in places:
         path = absolute(place / name)
-        if os.path.lexists(path):
+        if os.path.lexists(path) or packed_around(path) is not None:
             return path
     return None
 
@@ -96,12 +122,12 @@ def _select(
         _check_stage(stage, ("static",), arg)
         _dataset(selection, _prepared(dataset, places)).own_stages = True
         return True
-    task = _task_at(dataset, path)
-    if task is not None:
+    task = _name_at(dataset, path)
+    if task is not None and (chosen := _dataset(selection, dataset)).source.has(task):
         _check_stage(stage, stages, arg)
-        _dataset(selection, dataset).add(task, stage)
+        chosen.add(task, stage)
         return True
-    if path not in (dataset, dataset / "tasks"):
+    if path not in (dataset, dataset / "tasks") and folder_of(path) != dataset:
         raise OtvalUsageError(_unknown_task(dataset, path, arg))
     if stage is not None:
         raise OtvalUsageError(f"{arg}: a stage of all tasks is chosen by `-m {stage}`")
@@ -109,13 +135,38 @@ def _select(
     return True
 
 
-def _task_at(dataset: Path, path: Path) -> str | None:
-    """Return the name of the dataset's task that ``path`` is, or lies in."""
+def _select_below(
+    selection: Selection,
+    folder: Path,
+    stage: str,
+    arg: str,
+    places: tuple[Path, ...],
+    unprepared: list[str] | None,
+) -> bool:
+    """Add every prepared dataset of a folder of datasets; return whether pytest has nothing to look for there."""
+    datasets, others = datasets_below(folder)
+    if not datasets:
+        return False
+    if stage:
+        raise OtvalUsageError(f"{arg}: a stage of all tasks is chosen by `-m {stage}`")
+    left_out = []
+    for dataset in datasets:
+        try:
+            _dataset(selection, _prepared(dataset, places)).whole = True
+        except UnpreparedError as error:
+            left_out.append(str(error))
+    if len(left_out) == len(datasets):
+        raise OtvalUsageError(f"{arg}: {'; '.join(left_out)}")
+    if unprepared is not None:
+        unprepared += left_out
+    # Loose tests beside datasets are pytest's; a folder that is no dataset yet may be somebody else's code.
+    return others
+
+
+def _name_at(dataset: Path, path: Path) -> str | None:
+    """Return the name of what is, or would be, in the dataset's folder of tasks and holds ``path``."""
     folder = tasks_folder(dataset)
-    if path == folder or not path.is_relative_to(folder):
-        return None
-    name = path.relative_to(folder).parts[0]
-    return name if is_task(folder / name) else None
+    return path.relative_to(folder).parts[0] if path != folder and path.is_relative_to(folder) else None
 
 
 def _check_stage(stage: str | None, known: tuple[str, ...], arg: str) -> None:
@@ -133,10 +184,9 @@ def _refuse_unknown_task(name: str, arg: str, places: tuple[Path, ...]) -> None:
 
 
 def _unknown_task(dataset: Path, path: Path, arg: str) -> str:
-    folder = tasks_folder(dataset)
-    if path.is_relative_to(folder) and not os.path.lexists(path):
-        wanted = path.relative_to(folder).parts[0]
-        return f"{arg}: {dataset.name} has no task {wanted!r}{_near(wanted, task_names(dataset)[0])}"
+    wanted = _name_at(dataset, path)
+    if wanted is not None and not os.path.lexists(path):
+        return f"{arg}: {dataset.name} has no task {wanted!r}{_near(wanted, source_of(dataset).names()[0])}"
     return f"{arg} is no task of {dataset.name}, and nothing else in a dataset is run"
 
 
@@ -169,7 +219,7 @@ def _prepared(dataset: Path, places: tuple[Path, ...]) -> Path:
     script = dataset / "patch.py"
     shown = os.path.relpath(script) if script.is_file() else ""
     how = f"run `python {shown} fetch` and `python {shown} prepare`" if shown else "it has no tasks and no patch.py"
-    raise OtvalUsageError(f"dataset {dataset.name} is not prepared: {how}")
+    raise UnpreparedError(f"dataset {dataset.name} is not prepared: {how}")
 
 
 def _near(word: str, known: Iterable[str]) -> str:

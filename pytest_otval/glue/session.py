@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import platform
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.glue import extensions, options
 from pytest_otval.glue.engine import Engine
 from pytest_otval.glue.marks import chosen_stages
+from pytest_otval.glue.narrow import narrow
+from pytest_otval.glue.notes import warn
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN, Plan
 from pytest_otval.glue.selection import split
 from pytest_otval.ledger import write_run
@@ -40,15 +43,21 @@ def take_arguments(config: pytest.Config) -> None:
     places = extensions.places(config)
     stages = extensions.stages(config)
     try:
-        selection, rest = split(config.args, config.invocation_params.dir, places, stages)
+        unprepared: list[str] = []
+        selection, rest = split(config.args, config.invocation_params.dir, places, stages, unprepared)
         if not selection:
             return
+        narrow(selection, config.getoption("--otval-tasks"), config.getoption("--otval-limit"))
         out = _out(config, Workspace.from_environment())
     except OtvalUsageError as error:
         raise options.as_usage_error(error) from None
+    if unprepared and not is_worker(config):
+        warn(config, f"left out: {'; '.join(unprepared)}")
     config.args = rest
     given = tuple(map(str, config.invocation_params.args))
-    config.stash[PLAN] = Plan(selection, chosen_stages(stages.values(), str(config.option.markexpr)), given)
+    config.stash[PLAN] = Plan(
+        selection, chosen_stages(stages.values(), str(config.option.markexpr)), tuple(stages), given
+    )
     config.stash[OUT] = out
     worker = str(_worker_input(config)["workerid"]) if is_worker(config) else "main"
     config.stash[ENGINE] = Engine(config, out, worker)
@@ -123,6 +132,16 @@ def prepare(config: pytest.Config) -> None:
         write_run(out, facts)
     except OSError as error:
         raise pytest.UsageError(f"run folder {out} cannot be written: {error.strerror}") from None
+
+
+def remember(answers: list[dict[str, Any]]) -> None:
+    """Write down what the next run's schedule can use; where that is not possible nothing is lost but time."""
+    workspace = os.environ.get("OT_WORKSPACE", "")
+    if answers and workspace:
+        from pytest_otval.history import learn
+
+        with suppress(OSError):
+            learn(Path(workspace) / "history", answers)
 
 
 def header(config: pytest.Config) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,11 +69,14 @@ class Builder:
         self._scratch = scratch
         self._network = network
 
-    def build(self, plan: BuildPlan, base: Path, target: Path, seconds: float, limits: Limits) -> float:
+    def build(
+        self, plan: BuildPlan, base: Path, target: Path, seconds: float, limits: Limits, log: Path | None = None
+    ) -> float:
         """Run a plan's steps over the image ``base``, pack the result as ``target``, return the steps' seconds.
 
-        ``seconds`` is the limit of all steps together. Raises Conclusion: ``build-failed``, ``build-timeout``,
-        ``memory-limit``, ``storage-limit``, ``network-unreachable``, ``host-disk-full``, ``no-start``, ``killed``.
+        ``seconds`` is the limit of all steps together; what they say is appended to ``log``. Raises Conclusion:
+        ``build-failed``, ``build-timeout``, ``memory-limit``, ``storage-limit``, ``network-unreachable``,
+        ``host-disk-full``, ``no-start``, ``killed``.
         """
         work = Path(tempfile.mkdtemp(dir=self._scratch, prefix="build-"))
         try:
@@ -87,6 +92,8 @@ class Builder:
                 raise self._full() from None
             raise Conclusion("no-start", f"the container of a build did not start: {error}") from None
         finally:
+            if log is not None:
+                _keep_logs(plan, work, log)
             self._sandbox.remove(work)
 
     def _run_steps(
@@ -199,7 +206,7 @@ class _Run:
 
     def step(self, step: Step, number: int, site_env: dict[str, str]) -> CommandResult:
         """Run one step. ``site_env`` is for RUN; the Dockerfile's own variables win."""
-        log = self._work / f"step-{number}.log"
+        log = _step_log(self._work, number)
         if isinstance(step, RunStep):
             if step.script:
                 script = self._folder / step.argv[0].rpartition("/")[2]
@@ -253,6 +260,22 @@ class _Run:
     def _text_of(self, path: str) -> str:
         log = self._work / "text.log"
         return _tail(log) if self._run(Command([_BUSYBOX, "cat", path], log)).ok else ""
+
+
+def _step_log(work: Path, number: int) -> Path:
+    return work / f"step-{number}.log"
+
+
+def _keep_logs(plan: BuildPlan, work: Path, log: Path) -> None:
+    """Append what the steps said, each below a line that names it. A full disk here changes no answer."""
+    with suppress(OSError):
+        for number, step in enumerate(plan.steps):
+            # The first without a log was not begun.
+            with _step_log(work, number).open("rb") as source:
+                log.parent.mkdir(parents=True, exist_ok=True)
+                with log.open("ab") as target:
+                    target.write(f"==> {plan.file}:{step.line}: {step.text}\n".encode(errors="replace"))
+                    shutil.copyfileobj(source, target)
 
 
 def _tail(log: Path) -> str:

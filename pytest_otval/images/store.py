@@ -5,24 +5,27 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
-from pytest_otval.core import REASONS, Conclusion, Verdict
+from pytest_otval.core import Conclusion
 from pytest_otval.images.bases import FILE_SUFFIXES, Base, Bases, ImageSource, file_digest, own_sources
 from pytest_otval.images.bootstrap import bootstrap
 from pytest_otval.images.build import Builder
+from pytest_otval.images.failed import FailedImages
 from pytest_otval.images.model import Image, ImageRequest
 from pytest_otval.images.pack import PackError
 from pytest_otval.images.plan import dockerfile_plan
 from pytest_otval.images.steps import BuildPlan, base_plan, shared_prefix
 from pytest_otval.profile import Profile
+from pytest_otval.sandbox.admission import Admission, Need
 from pytest_otval.sandbox.base import Limits, Sandbox
+from pytest_otval.sandbox.limits import pinned
 
 Pull = Callable[[str, Path], None]
 """Writes the image of ``HOST/PATH@sha256:DIGEST`` to a ``.sif`` file; raises Conclusion."""
@@ -42,21 +45,23 @@ class Images:
         offline: bool = False,
         sources: Sequence[ImageSource] | None = None,
         pull: Pull | None = None,
+        admission: Admission | None = None,
     ) -> None:
         """``scratch`` is node-local, ``run`` the run's folder, which remembers builds that failed by the task's fault.
 
         ``offline`` asks no registry, makes no base and gives RUN no network. ``sources`` are asked for base images in
         their order, by default our own. Without ``pull`` no image of a registry
-        can be had.
+        can be had, without ``admission`` what has to be built starts at once.
         """
         self._store = store
         self._sandbox = sandbox
         self._profile = profile
         self._scratch = scratch
-        self._failed = run / "failed-images"
+        self._failed = FailedImages(run / "failed-images")
         self._force_build = force_build
         self._offline = offline
         self._pull = pull
+        self._admission = admission
         self._bases = Bases(profile, own_sources(store, profile, offline) if sources is None else sources)
         self._builder = Builder(sandbox, profile.build, scratch, "none" if offline else "public")
         self._plans: dict[tuple[Path | None, str | None], BuildPlan] = {}
@@ -71,8 +76,8 @@ class Images:
             self._plans[asked] = self._make_plan(request)
         return self._plans[asked]
 
-    def ensure(self, request: ImageRequest) -> Image:
-        """Return the image of a request, from the store or built now.
+    def ensure(self, request: ImageRequest, log: Path | None = None) -> Image:
+        """Return the image of a request, from the store or built now; what a build says is appended to ``log``.
 
         Raises Conclusion: what ``plan`` raises, ``needs-uid-mapping``, ``build-timeout``, ``memory-limit``,
         ``storage-limit``, ``host-disk-full``, ``network-unreachable``, ``missing-tool``, ``no-start``, ``killed``.
@@ -80,7 +85,7 @@ class Images:
         plan = self.plan(request)
         if plan.needs_uid_mapping and not self._sandbox.maps_uids:
             raise Conclusion("needs-uid-mapping", plan.needs_uid_mapping)
-        return self._ensure(plan, request.build_timeout_sec, request.limits)
+        return self._ensure(plan, request.build_timeout_sec, request.limits, log)
 
     def ensure_recipe(self, name: str) -> Image:
         """Return the image of a recipe of the profile (``bootstrap:NAME``), made now if it is missing.
@@ -104,21 +109,21 @@ class Images:
             raise Conclusion("bad-task", f"{where} has neither a Dockerfile nor docker_image")
         return dockerfile_plan(context, self._bases, all_root)
 
-    def _ensure(self, plan: BuildPlan, seconds: float, limits: Limits) -> Image:
+    def _ensure(self, plan: BuildPlan, seconds: float, limits: Limits, log: Path | None = None) -> Image:
         if not plan.steps and plan.base.file is not None:
             file = plan.base.file
             return Image(plan.key, file, plan.base.name.rpartition(":")[2], plan.base.name, plan.config)
         image = self._stored(plan)
         if image is not None:
             return image
-        self._raise_remembered(plan.key)
+        self._failed.require_unknown(plan.key)
         self._store.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self._store / f"{plan.key}.lock")
         with lock:
             image = self._stored(plan)
             if image is None:
-                self._raise_remembered(plan.key)
-                image = self._make(plan, seconds, limits)
+                self._failed.require_unknown(plan.key)
+                image = self._make(plan, seconds, limits, log)
         # Whoever still waits for this lock finds the image; nobody needs the file any more.
         with suppress(OSError):
             Path(lock.lock_file).unlink()
@@ -127,7 +132,7 @@ class Images:
     def _ensure_base(self, base: Base) -> Image:
         return self._ensure(base_plan(base, all_root=not self._sandbox.maps_uids), float("inf"), Limits())
 
-    def _make(self, plan: BuildPlan, seconds: float, limits: Limits) -> Image:
+    def _make(self, plan: BuildPlan, seconds: float, limits: Limits, log: Path | None) -> Image:
         for stale in self._store.glob(f".{plan.key}.*"):
             stale.unlink(missing_ok=True)
         work = self._store / f".{plan.key}.{os.getpid()}.sqfs"
@@ -137,10 +142,10 @@ class Images:
             if plan.key == base_plan(plan.base, all_root=not self._sandbox.maps_uids).key:
                 self._make_base(plan.base, work)
             else:
-                spent = self._build(plan, work, seconds, limits)
+                spent = self._build(plan, work, seconds, limits, log)
             return self._publish(plan, work, spent)
         except Conclusion as conclusion:
-            self._remember(plan.key, conclusion)
+            self._failed.remember(plan.key, conclusion)
             raise
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -150,22 +155,41 @@ class Images:
         finally:
             work.unlink(missing_ok=True)
 
-    def _build(self, plan: BuildPlan, target: Path, seconds: float, limits: Limits) -> float:
+    def _build(self, plan: BuildPlan, target: Path, seconds: float, limits: Limits, log: Path | None) -> float:
         """Build over the base, or over the image of what comes before the first COPY, whose time counts as well."""
         prefix = shared_prefix(plan, all_root=not self._sandbox.maps_uids)
         if prefix is None or prefix.key == plan.key:
-            return self._builder.build(plan, self._ensure_base(plan.base).path, target, seconds, limits)
-        start = self._ensure(prefix, seconds, limits)
+            return self._run(plan, self._ensure_base(plan.base).path, target, seconds, limits, log)
+        start = self._ensure(prefix, seconds, limits, log)
         before = float((_read_json(self._store / f"{prefix.key}.json") or {}).get("seconds", 0.0))
         rest = replace(plan, steps=plan.steps[len(prefix.steps) :])
-        return before + self._builder.build(rest, start.path, target, max(1.0, seconds - before), limits)
+        return before + self._run(rest, start.path, target, max(1.0, seconds - before), limits, log)
+
+    def _run(
+        self, plan: BuildPlan, base: Path, target: Path, seconds: float, limits: Limits, log: Path | None
+    ) -> float:
+        with self._admitted(limits):
+            return self._builder.build(plan, base, target, seconds, limits, log)
+
+    @contextmanager
+    def _admitted(self, limits: Limits) -> Iterator[None]:
+        """Wait until the node has room for a build, whose base is there by now: who holds something never waits.
+
+        The build's programs of the host are pinned as well as its containers.
+        """
+        if self._admission is None:
+            yield
+            return
+        with self._admission.grant(Need.of([replace(limits, gpus=0)])) as granted, pinned(granted.cores):
+            yield
 
     def _make_base(self, base: Base, target: Path) -> None:
         if base.recipe:
             if self._offline:
                 raise Conclusion("base-unavailable", f"{base.name} is not in the store, and this run is offline")
             try:
-                bootstrap(self._profile.recipes[base.recipe], target, all_root=not self._sandbox.maps_uids)
+                with self._admitted(Limits()):
+                    bootstrap(self._profile.recipes[base.recipe], target, all_root=not self._sandbox.maps_uids)
             except PackError as error:
                 raise Conclusion("internal", f"{base.name} cannot be packed: {error}") from None
             return
@@ -173,8 +197,9 @@ class Images:
             raise Conclusion("base-unavailable", f"{base.name} is not in the store and cannot be pulled here")
         pulled = self._scratch / f"pull-{os.getpid()}-{target.name.split('.')[1][:16]}.sif"
         try:
-            self._pull(base.reference, pulled)
-            self._builder.build(base_plan(base, all_root=False), pulled, target, float("inf"), Limits())
+            with self._admitted(Limits()):
+                self._pull(base.reference, pulled)
+                self._builder.build(base_plan(base, all_root=False), pulled, target, float("inf"), Limits())
         finally:
             pulled.unlink(missing_ok=True)
 
@@ -201,18 +226,6 @@ class Images:
         packed.replace(image.path)
         _write_json(self._store / f"{plan.key}.json", values)
         return image
-
-    def _remember(self, key: str, conclusion: Conclusion) -> None:
-        """A fault of the task is one for its sisters and later stages too; the machine's may be gone next time."""
-        if REASONS[conclusion.reason].verdict is Verdict.FAIL:
-            self._failed.mkdir(parents=True, exist_ok=True)
-            values = {"reason": conclusion.reason, "headline": conclusion.headline, "log": conclusion.log}
-            _write_json(self._failed / f"{key}.json", values)
-
-    def _raise_remembered(self, key: str) -> None:
-        values = _read_json(self._failed / f"{key}.json")
-        if values is not None:
-            raise Conclusion(values["reason"], values["headline"], values["log"])
 
 
 def sweep_store(store: Path) -> int:

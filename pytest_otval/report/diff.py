@@ -55,12 +55,17 @@ def compare(before: Iterable[Row], after: Iterable[Row]) -> list[Change]:
 def _cause(before: Row | None, after: Row) -> str:
     if before is None:
         return "new"
-    if before.task_digest != after.task_digest:
+    if _differ(before.task_digest, after.task_digest):
         return "task"
-    if (before.image_key, before.image_content) != (after.image_key, after.image_content):
+    if _differ(before.image_key, after.image_key) or _differ(before.image_content, after.image_content):
         return "image"
     settings = [(row.settings_digest, row.flavour, row.network) for row in (before, after)]
     return "settings" if settings[0] != settings[1] else "nothing"
+
+
+def _differ(before: str, after: str) -> bool:
+    """Whether both are known and differ: an answer that came before any image was made says nothing about images."""
+    return bool(before and after) and before != after
 
 
 def change_lines(changes: Iterable[Change]) -> Iterator[Text]:

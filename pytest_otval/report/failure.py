@@ -26,7 +26,7 @@ def failure_text(line: Mapping[str, Any], run: Path) -> str:
 
 def _paragraphs(line: Mapping[str, Any], run: Path) -> Iterator[str]:
     yield f"{line['class']}: {one_line(line['headline'])}"
-    log = clean(line["log"]).rstrip().splitlines()[-LOG_LINES:]
+    log = clean(line.get("log", "")).rstrip().splitlines()[-LOG_LINES:]
     if log:
         yield ""
         yield from (f"  | {entry}" for entry in log)

@@ -225,8 +225,13 @@ def _facts(run: Path) -> Mapping[str, Any]:
         return {}
 
 
-def _order(row: Row) -> tuple[str, str, int, str]:
-    return row.dataset, row.task, _STAGE_ORDER.get(row.stage, len(_STAGE_ORDER)), row.item
+def _order(row: Row) -> tuple[str | int, ...]:
+    return row.dataset, row.task, *stage_order(row.stage), row.item
+
+
+def stage_order(stage: str) -> tuple[int, str]:
+    """Return a key that sorts stages as they run, those of other plugins last."""
+    return _STAGE_ORDER.get(stage, len(_STAGE_ORDER)), stage
 
 
 def task_label(row: Row) -> str:

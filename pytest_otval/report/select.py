@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from pytest_otval.core import REASONS, OtvalUsageError, Verdict
 from pytest_otval.report.results import Row
+from pytest_otval.report.text import one_line
 
 MOST_LETTERS, MOST_NODES, MOST_DEPTH = 1000, 200, 20
 
@@ -102,8 +103,8 @@ def _as_python(text: str) -> str:
     letters = list(text)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         start = token.start[1]
-        if token.string in (_CLASS, "@"):
-            raise SyntaxError(f"{token.string} is not known", ("", 1, start + 1, text))
+        if token.string in (_CLASS, "@") or token.type == tokenize.COMMENT:
+            raise SyntaxError(f"{token.string[:10]} is not known", ("", 1, start + 1, text))
         if token.type == tokenize.NAME and token.string == "class":
             letters[start : start + len(_CLASS)] = _CLASS
         elif token.type == tokenize.OP and token.string == "~":
@@ -114,7 +115,8 @@ def _as_python(text: str) -> str:
 def _refusal(text: str, column: int | None, why: str) -> OtvalUsageError:
     shown = ascii(text if len(text) <= 80 else text[:77] + "...")
     where = f" at letter {column}" if column else ""
-    return OtvalUsageError(f"--select {shown}{where}: {why}; docs/reports.md tells the language")
+    said = one_line(why).encode("ascii", "backslashreplace").decode()
+    return OtvalUsageError(f"--select {shown}{where}: {said}; docs/reports.md tells the language")
 
 
 class _Checker:

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Literal
 
-from pytest_otval.report.results import Row, task_label
+from pytest_otval.report.results import Row, stage_order, task_label
 from pytest_otval.report.text import one_line
 
 MOST_GROUPS, MOST_EXAMPLES = 20, 3
@@ -129,7 +129,7 @@ def summary_lines(summary: Summary, ledger: Path) -> Iterator[Text]:
 def _table(summary: Summary) -> Iterator[Text]:
     width = max(10, *(len(one_line(stage)) + 1 for stage in summary.counts)) if summary.counts else 10
     yield Text(f"{'stage':{width}}" + "".join(f"{name:>10}" for name in _COLUMNS) + f"{'median s':>10}", "title")
-    for stage, row in summary.counts.items():
+    for stage, row in sorted(summary.counts.items(), key=lambda item: stage_order(item[0])):
         numbers = "".join(f"{row[name]:>10}" for name in _COLUMNS)
         bad = any(row[name] for name in ("fail", "error", "blocked", "flaky"))
         seconds = median(summary.seconds[stage])

@@ -9,7 +9,7 @@ _LINE_ENDS = re.compile(r"\r\n?")
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line feed
     "\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"  # invisible, line ends, bidirectional
-    "\ud800-\udfff"  # lone surrogates, which no file and no terminal takes
+    "\ud800-\udfff\ufffe\uffff"  # lone surrogates and what no XML file may hold
     "\U000e0000-\U000e007f]"  # tags: invisible letters
 )
 _MANY_DOTS = "…"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,6 +17,7 @@ from pytest_otval.core import Conclusion
 from pytest_otval.sandbox.base import TOOLBOX, Bind, ContainerSpec
 from pytest_otval.sandbox.container import RunningContainer
 from pytest_otval.sandbox.first_process import first_argv
+from pytest_otval.sandbox.gpus import runtime_flags
 from pytest_otval.sandbox.leftovers import OwnScratch
 from pytest_otval.sandbox.limits import cores
 from pytest_otval.sandbox.namespace import FilesOfContainers
@@ -75,9 +77,8 @@ class ApptainerSandbox:
         toolbox: Path,
         scratch: OwnScratch,
         public: str = "slirp4netns",
-        slot: int = 0,
     ) -> None:
-        """``public`` is the profile's way to the public network; ``slot`` the worker's number, for its cores."""
+        """``public`` is the profile's way to the public network."""
         program = shutil.which("apptainer") or shutil.which("singularity")
         if program is None:
             raise Conclusion(
@@ -88,7 +89,6 @@ class ApptainerSandbox:
         self._toolbox = toolbox
         self._scratch = scratch
         self._public = public
-        self._slot = slot
         files = FilesOfContainers(flavour.maps_uids)
         self.make_readable, self.size, self.remove = files.make_readable, files.size, files.remove
 
@@ -115,14 +115,20 @@ class ApptainerSandbox:
                 [*self._argv(spec, overlay), str(spec.image), *first_argv(keep_fakeroot=spec.for_build)],
                 _host_environment(),
                 spec.limits,
-                cores(spec.limits.cpus, self._slot),
+                cores(spec.limits.cpus, spec.cores),
                 on_start=self._scratch.record,
                 storage_bytes=lambda: self.size(overlay),
+                gpus=spec.gpus,
             )
             stack.callback(container.close)
             if spec.network == "public" and self._public == "slirp4netns":
                 stack.enter_context(public_network(container.init_pid))
             yield container
+
+    def shell_line(self, spec: ContainerSpec) -> str:
+        """See ``base.Sandbox``."""
+        argv = ["apptainer", *self._argv(spec, spec.overlay)[3:], str(spec.image), f"{TOOLBOX}/sh"]
+        return shlex.join(argv)
 
     def pull(self, reference: str, target: Path) -> None:
         """Write the image ``HOST/PATH@sha256:DIGEST`` of a registry to a SIF file.
@@ -151,13 +157,15 @@ class ApptainerSandbox:
             reason = "network-unreachable" if unreachable else "base-unavailable"
             raise Conclusion(reason, f"{reference} cannot be pulled: {last}") from None
 
-    def _argv(self, spec: ContainerSpec, overlay: Path) -> list[str]:
+    def _argv(self, spec: ContainerSpec, overlay: Path | None) -> list[str]:
         flags = self._flavour.build_flags if spec.for_build else self._flavour.flags
-        argv = [self._program, "--nocolor", "--silent", "exec", *flags, *_ISOLATION, "--overlay", str(overlay)]
+        layer = ["--writable-tmpfs"] if overlay is None else ["--overlay", str(overlay)]
+        argv = [self._program, "--nocolor", "--silent", "exec", *flags, *_ISOLATION, *layer]
         if spec.network == "none" or self._public == "slirp4netns":
             argv += ["--net", "--network", "none"]
         if spec.network == "public" and self._public == "slirp4netns":
             argv += ["--dns", RESOLVER]
+        argv += runtime_flags(spec.gpus)
         for bind in (Bind(self._toolbox, TOOLBOX, "squashfs"), *spec.binds):
             # A folder bound read-only can be remounted writable by the container's root; an image cannot.
             suffix = ":image-src=/" if bind.kind == "squashfs" else ""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from pytest_otval.core import Network
+from pytest_otval.sandbox.gpus import Gpu
 
 Ended = Literal["exit", "timeout", "memory", "storage", "killed", "refused"]
 """How a command ended: by itself, at one of our limits, killed from outside, or never begun since its user or workdir
@@ -43,11 +44,14 @@ class Limits:
     """What a container may use. None means no limit of ours."""
 
     cpus: float | None = None
-    """Cores it is pinned to, rounded up."""
+    """How many cores it is pinned to, rounded up."""
     memory_mb: int | None = None
     """Sum of the proportional set sizes of its processes, in MiB."""
     storage_mb: int | None = None
     """What its writable layer holds, in MiB."""
+    gpus: int = 0
+    gpu_types: Sequence[str] = ()
+    """Models of GPUs of which any will do; none: all."""
     log_bytes: int = 4 * 1024 * 1024
     """How much of a command's output is kept: the first and the last half of this; the middle is dropped."""
 
@@ -63,6 +67,10 @@ class ContainerSpec:
     binds: Sequence[Bind] = ()
     network: Network = "none"
     limits: Limits = field(default_factory=Limits)
+    cores: frozenset[int] | None = None
+    """The cores that it may be pinned to; None for all of this process's."""
+    gpus: Sequence[Gpu] = ()
+    """The GPUs that it can use."""
     for_build: bool = False
     """Builds need owners to look right within one command where uids cannot be mapped (the ``fakeroot`` program)."""
 
@@ -127,6 +135,9 @@ class Sandbox(Protocol):
 
     def open(self, spec: ContainerSpec) -> AbstractContextManager[Container]:
         """Start a container; leaving the context kills it. Raises NoStartError."""
+
+    def shell_line(self, spec: ContainerSpec) -> str:
+        """Return a command line that gives a person a shell in such a container."""
 
     def make_readable(self, folder: Path) -> None:
         """Let the host's user read every folder and regular file below ``folder`` (links are not followed)."""

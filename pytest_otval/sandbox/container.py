@@ -6,9 +6,9 @@ import os
 import select
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import sh
 
 from pytest_otval.sandbox.base import Command, CommandResult, Ended, Limits, NoStartError
 from pytest_otval.sandbox.first_process import HELLO, SHELL, command_script
+from pytest_otval.sandbox.gpus import Gpu, environment
 from pytest_otval.sandbox.leftovers import kill_session
 from pytest_otval.sandbox.limits import CappedLog, pss_bytes
 from pytest_otval.sandbox.pipes import OutputPipes
@@ -52,8 +53,10 @@ class RunningContainer:
         cores: set[int],
         on_start: Callable[[int], None],
         storage_bytes: Callable[[], int] | None,
+        gpus: Sequence[Gpu] = (),
     ) -> None:
         self._limits = limits
+        self._gpus = gpus
         self._storage_bytes = storage_bytes
         self._number = 0
         self._dead = False
@@ -115,6 +118,7 @@ class RunningContainer:
         """See ``base.Container``."""
         assert not self._dead, "the container is dead"
         self._number += 1
+        command = replace(command, env=environment(self._gpus, command.env))
         began = time.monotonic()
         log = CappedLog(command.log, self._limits.log_bytes)
         try:

@@ -25,9 +25,9 @@ class OwnScratch:
 
     def __init__(self, base: Path) -> None:
         me = os.getpid()
-        self.folder = base / f"{me}-{_start_ticks(me)}"
+        self.folder = base / f"{me}-{start_ticks(me)}"
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        owner = {"pid": me, "start": _start_ticks(me), "boot": _boot_id()}
+        owner = {"pid": me, "start": start_ticks(me), "boot": boot_id()}
         (self.folder / _OWNER).write_text(json.dumps(owner))
 
     def new(self, prefix: str) -> Path:
@@ -37,7 +37,7 @@ class OwnScratch:
     def record(self, session: int) -> None:
         """Write down a session whose processes end with this process."""
         with suppress(OSError), (self.folder / _SESSIONS).open("a") as file:
-            file.write(f"{session} {_start_ticks(session)}\n")
+            file.write(f"{session} {start_ticks(session)}\n")
 
     def close(self) -> None:
         """Remove the folder, if everything in it was removed before."""
@@ -68,7 +68,7 @@ def kill_session(session: int, start: int | None = None) -> int:
     """
     killed = 0
     with suppress(OSError):
-        if start is not None and _start_ticks(session) != start:
+        if start is not None and start_ticks(session) != start:
             return 0
     for pid in psutil.pids():
         with suppress(OSError, psutil.Error):
@@ -97,27 +97,44 @@ def _read_owner(path: Path) -> dict[str, object]:
 
 
 def _same_boot(path: Path) -> bool:
-    return _read_owner(path).get("boot") == _boot_id()
+    return _read_owner(path).get("boot") == boot_id()
 
 
 def _alive(path: Path) -> bool:
     owner = _read_owner(path)
-    if owner.get("boot") != _boot_id():
+    if owner.get("boot") != boot_id():
         return False
     try:
-        return _start_ticks(int(str(owner["pid"]))) == owner["start"]
-    except (OSError, KeyError, ValueError):
+        return is_alive(int(str(owner["pid"])), int(str(owner["start"])))
+    except (KeyError, ValueError):
         return False
 
 
-def _start_ticks(pid: int) -> int:
+def is_alive(pid: int, start: int) -> bool:
+    """Whether the process that began at ``start`` still runs; one that nobody has waited for yet does not."""
+    try:
+        fields = _stat(pid)
+    except OSError:
+        return False
+    return fields[0] not in (b"Z", b"X") and int(fields[19]) == start
+
+
+def start_ticks(pid: int) -> int:
     """Return when a process began, in clock ticks since the boot; unlike a date it never moves with the clock.
 
-    Field 22 of /proc/PID/stat (proc_pid_stat(5)); the name before it may hold anything, also brackets and blanks.
     Raises OSError where there is no such process.
     """
-    return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
+    return int(_stat(pid)[19])
 
 
-def _boot_id() -> str:
+def _stat(pid: int) -> list[bytes]:
+    """Return the fields of /proc/PID/stat from the third on (proc_pid_stat(5)).
+
+    The name before them may hold anything, also brackets and blanks.
+    """
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+
+
+def boot_id() -> str:
+    """Return the kernel's name for the time since the machine was started."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

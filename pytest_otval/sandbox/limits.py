@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 
 
-def cores(cpus: float | None, slot: int) -> set[int]:
-    """Return the cores a container is pinned to: ``cpus`` rounded up, starting where ``slot`` says.
+def cores(cpus: float | None, granted: Collection[int] | None) -> set[int]:
+    """Return the cores a container is pinned to: as many of the granted ones as ``cpus``, rounded up.
 
-    Workers with slots 0, 1, ... get neighbouring cores, so that they share none while there are enough.
+    None is no limit: all granted ones; where none were granted, all of this process.
     """
-    ours = sorted(os.sched_getaffinity(0))
-    if cpus is None or cpus >= len(ours):
-        return set(ours)
-    wanted = max(1, math.ceil(cpus))
-    first = slot * wanted
-    return {ours[(first + offset) % len(ours)] for offset in range(wanted)}
+    ours = sorted(os.sched_getaffinity(0) if granted is None else granted)
+    return set(ours if cpus is None else ours[: max(1, math.ceil(cpus))])
+
+
+@contextmanager
+def pinned(cores: Collection[int]) -> Iterator[None]:
+    """Pin this thread, and every process that it starts in the block, to some of its cores."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def pss_bytes(processes: Iterable[psutil.Process]) -> int:

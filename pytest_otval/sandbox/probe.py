@@ -59,8 +59,6 @@ def _run(sandbox: Sandbox, image: Path, layer: Path, argv: Sequence[str]) -> str
         log.unlink(missing_ok=True)
 
 
-def apptainer_maker(
-    toolbox: Path, scratch: OwnScratch, public: str, slot: int
-) -> Callable[[Flavour], ApptainerSandbox]:
+def apptainer_maker(toolbox: Path, scratch: OwnScratch, public: str) -> Callable[[Flavour], ApptainerSandbox]:
     """Return a function that makes the sandbox of a flavour."""
-    return lambda flavour: ApptainerSandbox(flavour, toolbox, scratch, public, slot)
+    return lambda flavour: ApptainerSandbox(flavour, toolbox, scratch, public)

@@ -101,7 +101,7 @@ def laboratory(workspace: Workspace) -> Iterator[Laboratory]:
     profile = load_profile(os.environ.get("OT_CLUSTER") or "local")
     toolbox = ensure_toolbox(workspace.root / "runtimes")
     own = OwnScratch(scratch())
-    make = apptainer_maker(toolbox, own, profile.network.public, slot=0)
+    make = apptainer_maker(toolbox, own, profile.network.public)
     try:
         sandbox = make(choose_flavour(profile.sandbox.flavours, make, toolbox, own))
         with tempfile.TemporaryDirectory(dir=own.folder, prefix="images-") as work:

@@ -12,7 +12,9 @@ from pytest_otval.core import OtvalUsageError
 from pytest_otval.images.bases import ImageSource, chosen_sources, own_sources
 from pytest_otval.images.store import Images, sweep_store
 from pytest_otval.profile import Profile
+from pytest_otval.sandbox.admission import Admission
 from pytest_otval.sandbox.apptainer import FLAVOURS, ApptainerSandbox
+from pytest_otval.sandbox.budget import node_budget
 from pytest_otval.sandbox.leftovers import OwnScratch, sweep
 from pytest_otval.sandbox.probe import apptainer_maker, choose_flavour
 from pytest_otval.sandbox.toolbox import ensure_toolbox
@@ -48,17 +50,14 @@ def own_extensions() -> Extensions:
 class Machine:
     """Sandbox, images and scratch of one process of a run."""
 
-    def __init__(
-        self, settings: Settings, workspace: Workspace, profile: Profile, extensions: Extensions, slot: int = 0
-    ) -> None:
-        """``settings.verdict.flavour`` is the probed one; ``slot`` is the worker's number."""
+    def __init__(self, settings: Settings, workspace: Workspace, profile: Profile, extensions: Extensions) -> None:
+        """``settings.verdict.flavour`` is the probed one."""
         self.settings = settings
         self.profile = profile
         self.checks = extensions.checks
         self._agents = extensions.agents
         self._image_sources = extensions.image_sources
         self._workspace = workspace
-        self._slot = slot
 
     def agent(self, name: str) -> Agent:
         """Return an agent. Raises OtvalUsageError for a name no plugin gives."""
@@ -76,7 +75,12 @@ class Machine:
         """The sandbox in the run's flavour. Raises Conclusion ``missing-tool``."""
         toolbox = ensure_toolbox(self._workspace.images)
         flavour = FLAVOURS[self.settings.verdict.flavour]
-        return ApptainerSandbox(flavour, toolbox, self.scratch, self.profile.network.public, self._slot)
+        return ApptainerSandbox(flavour, toolbox, self.scratch, self.profile.network.public)
+
+    @cached_property
+    def admission(self) -> Admission:
+        """Who may run what on this node, and when."""
+        return Admission(scratch(self.profile.scratch.path), node_budget(self.profile.budget))
 
     @cached_property
     def images(self) -> Images:
@@ -93,6 +97,7 @@ class Machine:
             offline=offline,
             sources=chosen_sources(self.profile, sources),
             pull=self.sandbox.pull,
+            admission=self.admission,
         )
 
     @property
@@ -102,7 +107,8 @@ class Machine:
 
     def bench(self) -> Bench:
         """Return what trials need."""
-        return Bench(self.sandbox, self.scratch, self.images.ensure, self.allow_public, self.settings.run.keep)
+        keep = self.settings.run.keep
+        return Bench(self.sandbox, self.scratch, self.images.ensure, self.allow_public, self.admission, keep)
 
     def close(self) -> None:
         """Give back the scratch folder."""
@@ -118,7 +124,7 @@ def probe_flavour(workspace: Workspace, profile: Profile) -> tuple[str, list[str
     own = OwnScratch(scratch(profile.scratch.path))
     try:
         toolbox = ensure_toolbox(workspace.images)
-        make = apptainer_maker(toolbox, own, profile.network.public, slot=0)
+        make = apptainer_maker(toolbox, own, profile.network.public)
         flavour = choose_flavour(profile.sandbox.flavours, make, toolbox, own)
         swept = sweep(own.folder.parent, make(flavour).remove)
         files = sweep_store(workspace.images)

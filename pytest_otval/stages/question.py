@@ -10,15 +10,18 @@ from pathlib import Path
 from pytest_otval.core import Conclusion, Severity
 from pytest_otval.images.model import Image, ImageRequest
 from pytest_otval.sandbox.base import Sandbox
+from pytest_otval.sandbox.gpus import node_gpus, require_gpus
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import Step, Task
 from pytest_otval.task.model import TaskConfig, TaskOS
 from pytest_otval.task.owners import needs_owner
 from pytest_otval.task.reading import NotReadableError, read_regular, target_within
-from pytest_otval.trial.layer import limits_of
+from pytest_otval.trial.layer import environments_of, limits_of
 
 COMPOSE = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml")
 MAX_SCRIPT_BYTES = 1024 * 1024
+BUILD_LOG = "build.txt"
+"""Of a question's evidence: what the builds of its images said, where one had to be built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class Question:
     settings: DatasetSettings
     evidence: Path
     """Folder for logs; made when something is written."""
+    attempt: int = 0
+    """Which attempt it is, where a stage is asked more than once."""
 
 
 def config_of(task: Task) -> TaskConfig:
@@ -41,22 +46,20 @@ def config_of(task: Task) -> TaskConfig:
 
 def require_runnable(task: Task) -> None:
     """Raise the Conclusion of a task that no sandbox here can run."""
-    config = config_of(task)
+    config_of(task)
     _require_inside(task)
     folders = [task.path / "environment", *(step.verifier_image.context for step in task.steps if step.verifier_image)]
     for folder in folders:
         for name in COMPOSE:
             if (folder / name).is_file():
                 raise Conclusion("compose", f"{folder.name}/{name} needs docker compose")
-    environments = [
-        config.environment,
-        *(step.verifier_image.environment for step in task.steps if step.verifier_image),
-    ]
-    for environment in environments:
+    for environment in environments_of(task):
         if environment.os is TaskOS.WINDOWS:
             raise Conclusion("windows", "[environment] os = 'windows'")
-        if environment.gpus or environment.tpu:
-            raise Conclusion("no-gpu", "[environment] asks for GPUs or TPUs")
+        if environment.tpu:
+            raise Conclusion("no-gpu", "[environment] asks for TPUs")
+        if environment.gpus:
+            require_gpus(node_gpus(), environment.gpus, environment.gpu_types or ())
 
 
 def _require_inside(task: Task) -> None:

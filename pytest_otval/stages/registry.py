@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pkgutil
+import shutil
+import time
 from collections.abc import Callable
 from typing import cast
 
@@ -17,9 +19,18 @@ RETRIES = 2
 _FINAL = ("missing-tool", "runtime-missing", "internal")
 """Errors that another try cannot change."""
 
+_PASSING = ("host-disk-full", "network-unreachable", "base-unavailable")
+"""Errors that may be gone in a moment: a mirror answers again, another trial gives back its disk."""
+
+_PAUSES = (1.0, 3.0)
+"""Seconds before the first and the second retry of these."""
+
 
 def ask(stage: Stage, machine: Machine, question: Question) -> tuple[StageResult, int]:
-    """Ask a stage, again where the machine was at fault; return its last answer and the number of retries."""
+    """Ask a stage, again where the machine was at fault; return its last answer and the number of retries.
+
+    The evidence is that of the last try.
+    """
     answer = cast("Callable[[Machine, Question], StageResult]", pkgutil.resolve_name(stage.answer))
     for tries in range(RETRIES + 1):
         try:
@@ -28,4 +39,7 @@ def ask(stage: Stage, machine: Machine, question: Question) -> tuple[StageResult
             result = StageResult(conclusion.reason, conclusion.headline, conclusion.log)
         if result.verdict is not Verdict.ERROR or result.reason in _FINAL or tries == RETRIES:
             break
+        if result.reason in _PASSING:
+            time.sleep(_PAUSES[tries])
+        shutil.rmtree(question.evidence, ignore_errors=True)
     return result, tries

@@ -10,6 +10,7 @@ from pytest_otval.core import REASONS, Conclusion, Rules, StageResult, Verdict
 from pytest_otval.images.model import Image
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import (
+    BUILD_LOG,
     Question,
     agent_image,
     config_of,
@@ -20,8 +21,9 @@ from pytest_otval.stages.question import (
 )
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.trial.agents.base import Agent
-from pytest_otval.trial.layer import tail
+from pytest_otval.trial.conditions import Conditions
 from pytest_otval.trial.harbor_result import ERRORS, write_harbor_result
+from pytest_otval.trial.layer import tail
 from pytest_otval.trial.outcome import Scope, TrialOutcome, step_folder
 from pytest_otval.trial.reward import (
     HarborAnswer,
@@ -41,11 +43,11 @@ def oracle(machine: Machine, question: Question) -> StageResult:
     Where processes of the solution were alive at the end of their phase and the score was wrong, the task may mean a
     service that has to go on: the trial is repeated in scope ``trial``, and the scope that passed is recorded.
     """
-    agent, scope = machine.agent("oracle"), _declared_scope(question)
-    result = _stage(machine, question, agent, scope)
+    agent, scope = machine.agent("oracle"), declared_scope(question)
+    result = trial_stage(machine, question, agent, scope)
     services = any(step["left_alive"] for trial in result.facts.get("trials", ()) for step in trial["steps"])
     if result.verdict is Verdict.FAIL and scope == "phase" and services:
-        again = _stage(machine, question, agent, "trial")
+        again = trial_stage(machine, question, agent, "trial")
         if again.verdict is Verdict.PASS:
             trials = [*result.facts["trials"], *again.facts["trials"]]
             return StageResult(again.reason, again.headline, again.log, {**again.facts, "trials": trials})
@@ -54,30 +56,40 @@ def oracle(machine: Machine, question: Question) -> StageResult:
 
 def noop(machine: Machine, question: Question) -> StageResult:
     """Do nothing; a score of at most ``noop_max`` is expected."""
-    return _stage(machine, question, machine.agent("noop"), _declared_scope(question))
+    return trial_stage(machine, question, machine.agent("noop"), declared_scope(question))
 
 
-def _declared_scope(question: Question) -> Scope:
+def declared_scope(question: Question) -> Scope:
+    """Return how long the agent's processes live, as the task or its dataset declares it."""
     ours = config_of(question.task).metadata.get("otval", {})
     declared = isinstance(ours, dict) and ours.get("process_scope") == "trial"
     return "trial" if declared or question.settings.isolation == "none" else "phase"
 
 
-def _stage(machine: Machine, question: Question, agent: Agent, scope: Scope) -> StageResult:
+def trial_stage(machine: Machine, question: Question, agent: Agent, scope: Scope) -> StageResult:
+    """Run one trial and judge it: of the agent ``oracle`` the highest score is expected, of any other the lowest.
+
+    Raises Conclusion where there is nothing to judge.
+    """
     task = question.task
     require_runnable(task)
     for step in task.steps:
         agent.check(task, step)
     image = _images(machine, question)
     require_owners(task, image, machine.sandbox)
-    evidence = question.evidence if scope == _declared_scope(question) else question.evidence / "scope-trial"
-    outcome = run_trial(machine.bench(), task, image, agent, scope, question.settings, evidence)
-    answer = judge(outcome, question.settings, machine.settings.verdict.rules, _strategy(question))
+    evidence = question.evidence if scope == declared_scope(question) else question.evidence / "scope-trial"
+    verdict = machine.settings.verdict
+    conditions = Conditions.of(verdict, question.attempt)
+    outcome = run_trial(machine.bench(), task, image, agent, scope, question.settings, evidence, conditions)
+    answer = judge(outcome, question.settings, verdict.rules, _strategy(question))
+    headline = "; ".join(filter(None, (answer.headline, _order_note(outcome))))
     write_harbor_result(task, outcome, answer.harbor)
     trial = {
         "agent": agent.name,
         "scope": scope,
         "class": answer.reason,
+        "headline": headline,
+        "score": answer.score,
         "steps": [step.as_dict() for step in outcome.steps],
         "seconds": _rounded(outcome.seconds),
     }
@@ -91,18 +103,30 @@ def _stage(machine: Machine, question: Question, agent: Agent, scope: Scope) -> 
         "score": answer.score,
         "harbor": answer.harbor,
         "stricter": answer.stricter,
+        "reproduce": outcome.reproduce,
     }
-    return StageResult(answer.reason, answer.headline, answer.log, facts)
+    return StageResult(answer.reason, headline, answer.log, facts)
+
+
+def _order_note(outcome: TrialOutcome) -> str:
+    """Say by which seed tests were put in order, or that none could be."""
+    orders = [step.test_order for step in outcome.steps if step.test_order is not None]
+    if not orders:
+        return ""
+    if any(order["tests"] for order in orders):
+        return f"tests in the order of seed {orders[0]['seed']}"
+    return "no tests were put in another order: no pytest that takes plugins ran"
 
 
 def _images(machine: Machine, question: Question) -> Image:
     """Make the task's images; one that cannot be built by the task's fault blocks the stage."""
+    log = question.evidence / BUILD_LOG
     try:
-        image = machine.images.ensure(agent_image(question.task))
+        image = machine.images.ensure(agent_image(question.task), log)
         for step in question.task.steps:
             request = verifier_image(step)
             if request is not None:
-                machine.images.ensure(request)
+                machine.images.ensure(request, log)
     except Conclusion as conclusion:
         if REASONS[conclusion.reason].verdict is Verdict.FAIL and conclusion.reason != "bad-task":
             raise Conclusion("image-failed", str(conclusion), conclusion.log) from None

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import tomli
 
-from pytest_otval.core import NAME, Finding, Severity
+from pytest_otval.core import NAME, Finding, Severity, Verdict
 from pytest_otval.task.lines import KeyPath, Lines, dotted
 from pytest_otval.task.reading import NotReadableError, read_regular
 
@@ -42,6 +42,13 @@ class KnownBad:
     """The last day it applies."""
     stages: tuple[str, ...] = ("oracle",)
     """Stages that fail; with ``build`` among them, what that blocks is expected as well."""
+
+    def __str__(self) -> str:
+        return f"known bad until {self.expires} ({self.owner}): {self.reason}"
+
+    def expects(self, stage: str, verdict: Verdict) -> bool:
+        """Whether this answer of a stage is the expected one, as long as it is no pass."""
+        return ("build" if verdict is Verdict.BLOCKED else stage) in self.stages
 
 
 @dataclass(frozen=True, slots=True)

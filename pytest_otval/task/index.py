@@ -42,7 +42,9 @@ def has_packed_tasks(dataset: Path) -> bool:
 def tasks_folder(dataset: Path) -> Path:
     """Return the folder whose children are the dataset's tasks; of a packed dataset one that is not there."""
     inner = dataset / "tasks"
-    return inner if os.path.isdir(inner) or has_packed_tasks(dataset) else dataset  # noqa: PTH112
+    if os.path.isdir(inner):  # noqa: PTH112
+        return inner
+    return inner if not _has_tasks(dataset) and has_packed_tasks(dataset) else dataset
 
 
 def task_names(dataset: Path) -> tuple[list[str], list[str]]:
@@ -93,8 +95,8 @@ def enclosing_dataset(path: Path) -> Path | None:
 
 
 def packed_around(path: Path) -> Path | None:
-    """Return the packed dataset whose ``tasks/TASK`` ``path`` would be, or lie in, if it were unpacked."""
-    for folder in path.parents:
+    """Return the packed dataset whose ``tasks`` ``path`` would be, or lie in, if it were unpacked."""
+    for folder in (path, *path.parents):
         if folder.name == "tasks" and has_packed_tasks(folder.parent):
             return folder.parent
     return None

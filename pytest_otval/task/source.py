@@ -34,7 +34,8 @@ class TaskSource(Protocol):
         """Return the task's folder: where it lies, or unpacked as ``scratch/<dataset>/<name>``.
 
         What is unpacked is made new each time and is the caller's to delete; what lies in place is not: it is below
-        ``path``. Raises Conclusion ``bad-task`` for what must not or cannot be unpacked, ``host-disk-full``.
+        ``path``. Raises Conclusion ``bad-task`` for what must not or cannot be unpacked, ``host-disk-full``,
+        ``dataset-unreadable``.
         """
 
 
@@ -94,9 +95,14 @@ def _packed_source(form: Form, dataset: Path, files: list[Path]) -> TaskSource:
     return SquashfsSource(dataset, files[0])
 
 
+def _shown_folders(dataset: Path) -> str:
+    folder = tasks_folder(dataset)
+    return "the folders of tasks in it" if folder == dataset else f"{folder.name}/"
+
+
 def _ambiguous(dataset: Path, folders: bool, packed: dict[Form, list[Path]]) -> str:
     kept, *others = [
-        *([f"{os.path.relpath(tasks_folder(dataset), dataset)}/"] if folders else []),
+        *([_shown_folders(dataset)] if folders else []),
         *(os.path.relpath(files[0], dataset) for files in packed.values()),
     ]
     return f"dataset {dataset} has its tasks twice: remove {' and '.join(others)}, or {kept}"

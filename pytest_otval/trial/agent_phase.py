@@ -79,9 +79,8 @@ class AgentPhase:
             binds.append(Bind(folder / "inbox", INBOX))
         return binds
 
-    def run(self, step: Step, folder: Path) -> StepOutcome:
+    def run(self, step: Step, folder: Path, outcome: StepOutcome) -> None:
         """Run the phase in a container of its own. Raises Conclusion."""
-        outcome = StepOutcome(step.name)
         if self.needed(step):
             network = network_of(step.agent_network, self._layer.bench.allow_public)
             try:
@@ -89,7 +88,6 @@ class AgentPhase:
                     self.act(container, step, outcome)
             finally:
                 self.keep_logs(step, folder)
-        return outcome
 
     def keep_logs(self, step: Step, folder: Path) -> None:
         """Keep what the agent left in /logs/agent as evidence; its container is dead."""

@@ -1,4 +1,4 @@
-"""A trial's result.json as Harbor 0.26 writes it (``harbor.models.trial.result.TrialResult``), so that its tools read it.
+"""A trial's result.json as Harbor 0.26 writes it (its model ``TrialResult``), so that Harbor's tools read it.
 
 It tells what Harbor's rules make of the trial; our verdict is in the ledger. ``scripts/harbor_results.py`` holds it to
 Harbor's own models.
@@ -32,7 +32,9 @@ _NAMESPACE = uuid.UUID("7b0e7f0c-2a63-5c0e-9a53-6f74766c2e31")
 
 
 def write_harbor_result(task: Task, outcome: TrialOutcome, answer: Mapping[str, Any] | None) -> None:
-    """Write ``harbor_result`` beside the trial's logs. Raises OSError."""
+    """Write ``harbor_result`` beside the logs of a trial that began. Raises OSError."""
+    if ("", "total") not in outcome.spans:
+        return
     text = json.dumps(harbor_result(task, outcome, answer), indent=2, allow_nan=False)
     (outcome.evidence / RESULT).write_text(f"{text}\n", encoding="utf-8")
 

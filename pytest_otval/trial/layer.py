@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_otval.core import Conclusion, Network
 from pytest_otval.images.model import Image, ImageRequest
+from pytest_otval.sandbox.admission import Admission
 from pytest_otval.sandbox.base import (
     TOOLBOX,
     Bind,
@@ -21,6 +22,7 @@ from pytest_otval.sandbox.base import (
     Sandbox,
 )
 from pytest_otval.sandbox.leftovers import OwnScratch
+from pytest_otval.task.load import Task
 from pytest_otval.task.model import EnvironmentConfig
 
 
@@ -33,6 +35,7 @@ class Bench:
     ensure_image: Callable[[ImageRequest], Image]
     allow_public: bool
     """Whether a phase may have the public network at all."""
+    admission: Admission
     keep: bool = False
     """Leave the trial's folders in place."""
 
@@ -46,6 +49,8 @@ class Layer:
         self.limits = limits
         self.folder = folder
         self.overlay = folder / "overlay"
+        self.last: ContainerSpec | None = None
+        """The latest container over it."""
         self.written = False
         """Whether a process of the task ran on the layer, so that its root is no longer trusted."""
 
@@ -55,12 +60,11 @@ class Layer:
 
         Raises Conclusion: ``tampered`` where the root no longer starts, ``no-start`` on a pristine one.
         """
+        held = self.bench.admission.held
+        cores, gpus = (held.cores, held.gpus[: self.limits.gpus]) if held else (None, ())
         if self.written:
-            # The runtime runs /.singularity.d/env/*.sh of the container's root before any program of ours.
-            cover = self.folder / "singularity.d"
-            cover.mkdir(exist_ok=True)
-            binds = [Bind(cover, "/.singularity.d"), *binds]
-        spec = ContainerSpec(self.image.path, self.overlay, binds, network, self.limits)
+            binds = [*self._covers(with_libraries=bool(gpus)), *binds]
+        self.last = spec = ContainerSpec(self.image.path, self.overlay, binds, network, self.limits, cores, gpus)
         try:
             with self.bench.sandbox.open(spec) as container:
                 yield container
@@ -68,11 +72,28 @@ class Layer:
             reason = "tampered" if self.written else "no-start"
             raise Conclusion(reason, f"no container starts: {error}") from None
 
+    def _covers(self, with_libraries: bool) -> list[Bind]:
+        """Hide what the runtime would run of the container's root before any program of ours: /.singularity.d/env/*.sh.
+
+        The runtime mounts a GPU's libraries in that folder first, so then only its parts that are run are covered.
+        """
+        cover = self.folder / "singularity.d"
+        cover.mkdir(exist_ok=True)
+        parts = ("/env", "/actions") if with_libraries else ("",)
+        return [Bind(cover, f"/.singularity.d{part}") for part in parts]
+
+
+def environments_of(task: Task) -> list[EnvironmentConfig]:
+    """Return the environments of the agent and of separate verifiers."""
+    assert task.config is not None
+    return [task.config.environment, *(step.verifier_image.environment for step in task.steps if step.verifier_image)]
+
 
 def limits_of(environment: EnvironmentConfig) -> Limits:
     """Return what an environment may use."""
     cpus = None if environment.cpus is None else float(environment.cpus)
-    return Limits(cpus, environment.memory_mb, environment.storage_mb)
+    gpus, types = environment.gpus or 0, tuple(environment.gpu_types or ())
+    return Limits(cpus, environment.memory_mb, environment.storage_mb, gpus, types)
 
 
 def network_of(mode: str, allow_public: bool) -> Network:

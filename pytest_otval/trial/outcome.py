@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -33,6 +33,8 @@ class StepOutcome:
     verifier_status: int | None = None
     left_alive: int = 0
     """Processes of the agent at the end of its phase."""
+    test_order: Mapping[str, int] | None = None
+    """``seed``, and how many ``tests`` it put in order, where the order of tests was to be another than theirs."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the step in plain JSON types."""
@@ -42,6 +44,7 @@ class StepOutcome:
             "agent_status": self.agent_status,
             "verifier_status": self.verifier_status,
             "left_alive": self.left_alive,
+            **({} if self.test_order is None else {"test_order": dict(self.test_order)}),
         }
 
 
@@ -56,6 +59,8 @@ class TrialOutcome:
     steps: list[StepOutcome] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     """By phase, and ``total``: from the first file copied to the last reward read; images are made before."""
+    reproduce: str = ""
+    """A command line for a shell in a container as its last one, over its writable layer where that was kept."""
     conclusion: Conclusion | None = None
     """Why it ended before its last reward was read."""
     spans: dict[tuple[str, str], Span] = field(default_factory=dict)
@@ -76,5 +81,5 @@ class TrialOutcome:
 
 
 def step_folder(evidence: Path, step: str) -> Path:
-    """Return where the evidence of a step lies; that of a single-step task, with the name ``""``, has no folder more."""
+    """Return where the evidence of a step lies: of the only one, with the name ``""``, that of the trial."""
     return evidence / "steps" / step if step else evidence

@@ -2,40 +2,51 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from pytest_otval.core import Conclusion
 from pytest_otval.images.model import Image
-from pytest_otval.sandbox.base import Bind
+from pytest_otval.sandbox.admission import Need
+from pytest_otval.sandbox.base import Bind, ContainerSpec
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import Step, Task
 from pytest_otval.trial.agent_phase import INBOX, AgentPhase
 from pytest_otval.trial.agents.base import Agent
+from pytest_otval.trial.conditions import ORDINARY, Conditions
 from pytest_otval.trial.files import log_folder
-from pytest_otval.trial.layer import Bench, Layer, limits_of, network_of
+from pytest_otval.trial.layer import Bench, Layer, environments_of, limits_of, network_of
 from pytest_otval.trial.outcome import Scope, StepOutcome, TrialOutcome
 from pytest_otval.trial.reward import RewardFault, Rewards, Side, harbors_answer, our_rewards, reaches
 from pytest_otval.trial.verifier_phase import VerifierPhase
 
 
 def run_trial(
-    bench: Bench, task: Task, image: Image, agent: Agent, scope: Scope, settings: DatasetSettings, evidence: Path
+    bench: Bench,
+    task: Task,
+    image: Image,
+    agent: Agent,
+    scope: Scope,
+    settings: DatasetSettings,
+    evidence: Path,
+    conditions: Conditions = ORDINARY,
 ) -> TrialOutcome:
-    """Run one trial of a task whose image is ready; it never raises for what the task does.
+    """Run one trial of a task whose images are ready, once the node has room; it never raises for what the task does.
 
-    ``evidence`` gets the logs; what an earlier try left there goes. Where the trial could not come to its end, the outcome's ``conclusion`` says why.
+    ``evidence`` gets the logs. Where the trial could not come to its end, the outcome's ``conclusion`` says why.
     """
     outcome = TrialOutcome(agent.name, scope, evidence)
     folder = bench.scratch.new("trial")
-    shutil.rmtree(evidence, ignore_errors=True)
-    evidence.mkdir(parents=True)
+    evidence.mkdir(parents=True, exist_ok=True)
+    trial = _Trial(bench, task, image, agent, settings, outcome, folder, conditions)
     try:
-        with outcome.timed("total"):
-            _Trial(bench, task, image, agent, settings, outcome, folder).run()
+        with bench.admission.grant(Need.of([limits_of(one) for one in environments_of(task)])) as granted:
+            outcome.seconds["waited"] = granted.waited
+            with outcome.timed("total"):
+                trial.run()
     except Conclusion as conclusion:
         outcome.conclusion = conclusion
     finally:
+        outcome.reproduce = trial.shell_line()
         if not bench.keep:
             with outcome.timed("removal"):
                 bench.sandbox.remove(folder)
@@ -52,6 +63,7 @@ class _Trial:
         settings: DatasetSettings,
         outcome: TrialOutcome,
         folder: Path,
+        conditions: Conditions,
     ) -> None:
         assert task.config is not None
         self._bench = bench
@@ -62,7 +74,7 @@ class _Trial:
         self._side: Side = "low" if agent.acts else "high"
         self._layer = Layer(bench, image, limits_of(task.config.environment), folder)
         self._agent = AgentPhase(task, agent, self._layer, outcome.evidence)
-        self._verifier = VerifierPhase(bench, task, self._layer, outcome.evidence)
+        self._verifier = VerifierPhase(bench, task, self._layer, outcome.evidence, conditions)
 
     def run(self) -> None:
         with self._outcome.timed("setup"):
@@ -87,11 +99,19 @@ class _Trial:
         if fault is not None:
             raise Conclusion(fault.reason, fault.headline)
 
+    def shell_line(self) -> str:
+        """Return a command line for a shell where the trial ended; over the pristine image if its layer goes."""
+        last = self._verifier.graded.last
+        if last is None or not self._bench.keep:
+            last = ContainerSpec(self._layer.image.path)
+        return self._bench.sandbox.shell_line(last)
+
     def _apart(self, step: Step, folder: Path) -> StepOutcome:
         timed = self._outcome.timed
-        with timed("agent", step.name):
-            outcome = self._agent.run(step, folder)
+        outcome = StepOutcome(step.name)
         self._outcome.steps.append(outcome)
+        with timed("agent", step.name):
+            self._agent.run(step, folder, outcome)
         with timed("hand_over", step.name):
             artifacts = self._verifier.hand_over(step, folder)
         with timed("verifier", step.name):
@@ -111,6 +131,7 @@ class _Trial:
             (folder / "inbox").mkdir()
             binds.append(Bind(folder / "inbox", INBOX))
         binds += [Bind(log_folder(folder / "tests-seen"), "/tests"), Bind(logs, "/logs/verifier")]
+        binds += self._verifier.place_for_conditions(folder)
         try:
             with self._layer.container("public" if "public" in networks else "none", binds) as container:
                 with timed("agent", step.name):
@@ -119,5 +140,6 @@ class _Trial:
                     self._verifier.verify_together(container, step, outcome, folder)
         finally:
             self._agent.keep_logs(step, folder)
+            self._verifier.note_conditions(outcome, folder)
         self._verifier.read(step, outcome, logs)
         return outcome

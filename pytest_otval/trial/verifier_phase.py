@@ -15,6 +15,7 @@ from pytest_otval.sandbox.base import TOOLBOX, Bind, Command, Container
 from pytest_otval.task.load import Step, Task
 from pytest_otval.task.reading import is_regular
 from pytest_otval.trial.agent_phase import INBOX, require_zero
+from pytest_otval.trial.conditions import PLACE, Conditions
 from pytest_otval.trial.environment import resolve
 from pytest_otval.trial.files import copy_in, keep_artifacts, keep_evidence, log_folder, sanitise
 from pytest_otval.trial.layer import Bench, Layer, limits_of, network_of, require_end, run_script
@@ -38,13 +39,16 @@ $B mv /.otval-artifacts {ARTIFACTS} 2>/dev/null || $B mkdir {ARTIFACTS}
 class VerifierPhase:
     """The phases after the agent of one trial."""
 
-    def __init__(self, bench: Bench, task: Task, layer: Layer, evidence: Path) -> None:
+    def __init__(self, bench: Bench, task: Task, layer: Layer, evidence: Path, conditions: Conditions) -> None:
         assert task.config is not None
         self._bench = bench
         self._task = task
         self._config = task.config
         self._layer = layer
         self._evidence = evidence
+        self._conditions = conditions
+        self.graded = layer
+        """The layer the latest verifier ran over."""
 
     def hand_over(self, step: Step, folder: Path) -> Path | None:
         """Clear what only graders may own from the layer; return the archive of artifacts for a separate verifier.
@@ -88,7 +92,7 @@ class VerifierPhase:
 
     def verify(self, step: Step, outcome: StepOutcome, folder: Path, artifacts: Path | None) -> None:
         """Run the verifier in a container of its own and read what it left. Raises Conclusion."""
-        layer = self._layer if step.verifier_image is None else self._separate_layer(step, folder)
+        self.graded = layer = self._layer if step.verifier_image is None else self._separate_layer(step, folder)
         network = network_of(step.verifier_network, self._bench.allow_public)
         logs = log_folder(folder / "verifier")
         binds = [Bind(logs, "/logs/verifier")]
@@ -99,11 +103,16 @@ class VerifierPhase:
             inbox.mkdir()
             artifacts.replace(inbox / "artifacts.tar")
             binds.append(Bind(inbox, INBOX))
-        with layer.container(network, binds) as container:
-            layer.written = True
-            if artifacts is not None:
-                _extract(container, f"{INBOX}/artifacts.tar", "/", folder)
-            self.grade(container, step, outcome, layer)
+        if self._conditions:
+            binds.append(Bind(self._conditions.bring(folder / "conditions"), PLACE))
+        try:
+            with layer.container(network, binds) as container:
+                layer.written = True
+                if artifacts is not None:
+                    _extract(container, f"{INBOX}/artifacts.tar", "/", folder)
+                self.grade(container, step, outcome, layer)
+        finally:
+            self.note_conditions(outcome, folder)
         self.read(step, outcome, logs)
 
     def _separate_layer(self, step: Step, folder: Path) -> Layer:
@@ -147,7 +156,9 @@ class VerifierPhase:
         user = step.verifier_user if step.verifier_user is not None else image.user
         left = max(0.1, deadline - time.monotonic())
         log = self._log(step, "verifier/test-stdout.txt")
-        result = container.run(Command(run_script("/tests/test.sh"), log, env, user, workdir, left))
+        test = Command(run_script("/tests/test.sh"), log, self._conditions.variables(env), user, workdir, left)
+        self._conditions.require_clock(container, test, self._log(step, "verifier-clock.txt"))
+        result = container.run(test)
         outcome.verifier_status = result.status
         require_end(result, "the verifier", "verifier-timeout")
 
@@ -163,16 +174,24 @@ class VerifierPhase:
         The container may change any folder that it can see, so the tests go in as one new file under a name nobody
         could foresee, and are unpacked by a program of ours inside.
         """
-        name = f"{secrets.token_hex(16)}.tar"
-        archive = folder / "inbox" / name
-        tests = self._tests(step, folder)
-        handle = os.open(archive, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w") as tar:
-            tar.add(tests, arcname=".")
-        argv = [f"{TOOLBOX}/busybox", "find", "/tests", "/logs/verifier", "-mindepth", "1", "-delete"]
+        cleared = ["/tests", "/logs/verifier", *([PLACE] if self._conditions else [])]
+        argv = [f"{TOOLBOX}/busybox", "find", *cleared, "-mindepth", "1", "-delete"]
         require_end(container.run(_limited(Command(argv, folder / "hand-over.txt"))), "the hand-over", "tampered")
-        _extract(container, f"{INBOX}/{name}", "/tests", folder)
+        _send(container, self._tests(step, folder), "/tests", folder)
+        if self._conditions:
+            _send(container, self._conditions.bring(folder / "conditions-sent"), PLACE, folder)
         self.grade(container, step, outcome, self._layer)
+
+    def place_for_conditions(self, folder: Path) -> list[Bind]:
+        """Return what a container of both phases needs from its start: an empty folder, which is filled in between."""
+        return [Bind(log_folder(folder / "conditions"), PLACE)] if self._conditions else []
+
+    def note_conditions(self, outcome: StepOutcome, folder: Path) -> None:
+        """Note what the conditions came to, once the verifier is dead."""
+        brought = folder / "conditions"
+        if brought.is_dir():
+            self._bench.sandbox.make_readable(brought)
+            outcome.test_order = self._conditions.test_order(brought)
 
     def _log(self, step: Step, name: str) -> Path:
         return step_folder(self._evidence, step.name) / name
@@ -180,6 +199,14 @@ class VerifierPhase:
 
 def _limited(command: Command) -> Command:
     return Command(command.argv, command.log, {"PATH": TOOLBOX}, seconds=HAND_OVER_SECONDS, stdout=command.stdout)
+
+
+def _send(container: Container, content: Path, target: str, folder: Path) -> None:
+    name = f"{secrets.token_hex(16)}.tar"
+    handle = os.open(folder / "inbox" / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w") as tar:
+        tar.add(content, arcname=".")
+    _extract(container, f"{INBOX}/{name}", target, folder)
 
 
 def _extract(container: Container, archive: str, target: str, folder: Path) -> None:

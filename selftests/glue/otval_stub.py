@@ -1,6 +1,7 @@
 """A pytest plugin that answers in place of the stages, without containers.
 
-What a task gets stands in its file ``wanted/STAGE``: a reason class and a headline, or one of the words below.
+What a task gets stands in its file ``wanted/STAGE``: a reason class and a headline, or one of the words below; with
+``|`` between them, that of the attempt.
 ``$STUB_TROUBLE`` is a reason class that keeps this machine from running containers.
 """
 
@@ -21,15 +22,22 @@ def answer(stage):
 
         config_of(question.task)
         wanted = question.task.path / "wanted" / stage
-        reason, _, headline = (wanted.read_text() if wanted.exists() else "expected").partition(" ")
+        attempts = (wanted.read_text() if wanted.exists() else "expected").split("|")
+        reason, _, headline = attempts[question.attempt % len(attempts)].partition(" ")
         if reason == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        if reason == "kill-once":
+            if not Path(headline).exists():
+                Path(headline).touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            reason = "expected"
         if reason == "raise":
             raise RuntimeError(headline)
         if reason == "sleep":
             Path(headline).touch()
             time.sleep(60)
-        image = {"key": "k", "content": "c", "base": "bootstrap:<b>"}
+        # The image of a repeated stage is compared with a plan, for which these tasks have no Dockerfile.
+        image = None if len(attempts) > 1 else {"key": "k", "content": "c", "base": "bootstrap:<b>"}
         return StageResult(reason, headline, "last line", {"seconds": {"total": 0.5}, "score": 0.25, "image": image})
 
     return ask

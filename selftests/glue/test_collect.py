@@ -12,6 +12,8 @@ from selftests.glue.conftest import ids
 
 pytest_plugins = ["pytester"]
 
+STAGES = ("static", "build", "oracle", "noop")
+
 
 @pytest.mark.parametrize("name", ["a b", "a[1]", "x::y", "naïve", "line\nbreak", "a@b", "\udcff"])
 def test_a_name_that_cannot_stand_in_a_node_id_is_an_error_that_names_it(project, name):
@@ -59,7 +61,7 @@ def test_the_tree_has_a_node_for_dataset_task_and_stage(project):
         "<DatasetNode demo>",
         "  <DatasetItem static>",
         "  <TaskNode a>",
-        *(f"    <StageItem {stage}>" for stage in ("static", "build", "oracle", "noop")),
+        *(f"    <StageItem {stage}>" for stage in STAGES),
     ]
 
 
@@ -88,3 +90,78 @@ def test_collecting_does_not_read_tasks(project):
         (dataset / "tasks" / task / "task.toml").unlink()
         os.mkfifo(dataset / "tasks" / task / "task.toml")
     assert project.collect("datasets/demo/tasks") == ["datasets/demo/dataset.toml::static", *ids("a", "b")]
+
+
+KNOWN_BAD = '[otval.known_bad.{}]\nreason = "r"\nowner = "o"\nexpires = 2999-01-01\nstages = [{}]\n'
+
+
+@pytest.mark.parametrize(
+    ("task", "stages", "said"),
+    [
+        ("alhpa", '"oracle"', "demo: known_bad names 'alhpa', which is no task of it; did you mean 'alpha'?"),
+        ("zzz", '"oracle"', "demo: known_bad names 'zzz', which is no task of it"),
+        (
+            "alpha",
+            '"oracle", "nop"',
+            "demo: known_bad of 'alpha' names 'nop', which is no stage; did you mean 'noop'?",
+        ),
+        ("alpha", '"oracle", "noop"', None),
+    ],
+)
+@pytest.mark.parametrize("argument", ["datasets/demo", "datasets/demo/tasks/beta", "datasets/demo -m static"])
+def test_known_bad_that_has_no_effect_is_a_warning(project, task, stages, said, argument):
+    project.dataset(tasks={"alpha": {}, "beta": {}}, otval=KNOWN_BAD.format(task, stages))
+    lines = [line.strip() for line in project.run("--co", "-Werror", *argument.split()).lines]
+    assert [line for line in lines if "known_bad" in line] == ([f"PytestCollectionWarning: {said}"] if said else [])
+
+
+@pytest.mark.parametrize("key", ["known_bad", r'"known\u005fbad"'])
+def test_known_bad_is_found_however_its_key_is_written(project, key):
+    text = KNOWN_BAD.format("a", '"oracle"').replace("known_bad", key)
+    project.dataset(tasks={"a": {"oracle": "wrong-reward"}}, otval=text)
+    assert project.run("datasets/demo").counts == {"passed": 4, "xfailed": 1}
+
+
+def test_a_manifest_without_known_bad_is_not_parsed_for_a_listing(project, monkeypatch):
+    """A published one lists 50,000 tasks."""
+    project.dataset()
+    monkeypatch.setattr("pytest_otval.glue.collect.load_dataset", None)
+    assert project.collect("datasets/demo/tasks") == ["datasets/demo/dataset.toml::static", *ids("a", "b")]
+
+
+def test_a_task_beside_the_folder_of_tasks_is_a_warning(project):
+    dataset = project.dataset()
+    project.task(dataset / "c")
+    outcome = project.run("-Werror", "datasets/demo")
+    assert outcome.counts == {"passed": 9, "warning": 1}
+    assert any("demo: the task 'c' lies beside tasks/ and is left out: move it there" in line for line in outcome.lines)
+
+
+def test_each_id_is_made_as_node_id_makes_it(project):
+    project.dataset("a-b.c_d", {"e.f-g_h": {}})
+    expected = [
+        node_id("a-b.c_d", task, stage) for task, stage in [(None, "static"), *(("e.f-g_h", s) for s in STAGES)]
+    ]
+    assert project.collect("datasets") == expected
+    assert project.run("datasets").status == 0
+    assert list(project.ledger()) == expected
+
+
+def test_a_stage_that_does_not_run_by_default_runs_where_it_is_named(project):
+    project.dataset()
+    (project.root / "more.py").write_text(
+        "from pytest_otval.stages.spec import Stage\n"
+        "def pytest_otval_stages(): return [Stage('extra', 'otval_stub:static', 'more?')]\n"
+    )
+    project.pytester.syspathinsert()
+    assert "::extra" not in "".join(project.collect("-p", "more", "datasets/demo"))
+    assert project.collect("-p", "more", "datasets/demo/tasks/a/task.toml::extra") == ids("a", stages=("extra",))
+    assert project.collect("-p", "more", "datasets/demo", "-m", "extra") == ids("a", "b", stages=("extra",))
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_tasks_come_in_the_order_of_names_on_every_machine(project, workers):
+    names = ["b", "a", "B", "a-1", "a.1", "a10", "a2", "_x"]
+    project.dataset(tasks=dict.fromkeys(names, {}))
+    assert project.process(workers, "datasets/demo", "-m", "static").status == 0
+    assert project.collect("datasets/demo/tasks", "-m", "noop") == ids(*sorted(names), stages=("noop",))

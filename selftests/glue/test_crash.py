@@ -15,7 +15,9 @@ def test_what_a_killed_worker_was_at_is_an_error(project):
     project.dataset(tasks={"a": {"build": "kill"}, "b": {}})
     outcome = project.process("-n2", "datasets/demo", "--junitxml=junit.xml", "--html=report.html")
     assert (outcome.status, outcome.counts) == (8, {"passed": 8, "error": 1})
-    assert any(line.startswith("killed: worker gw") for line in outcome.lines)
+    assert sum("node down" in line for line in outcome.lines) == 3
+    (said,) = [line for line in outcome.lines if line.startswith("killed: worker gw")]
+    assert "died while it ran this, as 2 did before it; the kernel's log" in said
     ledger = project.ledger()
     assert sorted(ledger) == sorted(["datasets/demo/dataset.toml::static", *ids("a", "b")])
     line = ledger[ids("a")[1]]
@@ -23,6 +25,28 @@ def test_what_a_killed_worker_was_at_is_an_error(project):
     case = next(case for case in ElementTree.parse("junit.xml").iter("testcase") if case.find("error") is not None)
     assert (case.get("classname"), case.get("name")) == ("datasets.demo.tasks.a.task.toml", "build")
     assert "task.toml::build::setup" in (project.root / "report.html").read_text()
+
+
+def test_an_item_whose_worker_died_gets_another_one(project, tmp_path):
+    project.dataset(tasks={"a": {"oracle": f"kill-once {tmp_path / 'killed'}"}, "b": {}, "c": {}})
+    outcome = project.process("-n2", "datasets/demo")
+    assert (outcome.status, outcome.counts) == (0, {"passed": 13})
+    assert sum("node down" in line for line in outcome.lines) == 1
+    assert set(project.ledger()) == {"datasets/demo/dataset.toml::static", *ids("a", "b", "c")}
+
+
+def test_deadly_items_do_not_end_the_run(project):
+    project.dataset(tasks={**{name: {"build": "kill"} for name in "abc"}, **{name: {} for name in "defgh"}})
+    outcome = project.process("-n2", "datasets/demo")
+    assert (outcome.status, outcome.counts) == (8, {"passed": 1 + 8 * 4 - 3, "error": 3})
+    assert not any("maximum crashed workers" in line for line in outcome.lines)
+
+
+def test_without_restarts_there_is_no_second_try(project):
+    project.dataset(tasks={"a": {"build": "kill"}, "b": {}})
+    outcome = project.process("-n2", "datasets/demo", "--max-worker-restart=0")
+    assert outcome.status == 8
+    assert project.ledger()[ids("a")[1]]["headline"].startswith("worker gw")
 
 
 def test_a_failure_is_worse_than_a_killed_worker(project):

@@ -66,7 +66,8 @@ def test_a_failure_shows_the_answer_and_no_traceback(project):
     project.dataset(tasks={"a": {"oracle": FAIL}})
     outcome = project.run("datasets/demo")
     at = next(number for number, line in enumerate(outcome.lines) if "a · oracle" in line)
-    assert outcome.lines[at + 1 : at + 4] == ["wrong-reward: low", "", "  | last line"]
+    reproduce = f'reproduce: pytest "{ids("a")[2]}" --otval-keep'
+    assert outcome.lines[at + 1 : at + 6] == ["wrong-reward: low", "", "  | last line", "", reproduce]
 
 
 def test_a_bug_of_ours_shows_its_traceback_and_has_a_line(project):
@@ -125,9 +126,35 @@ def test_the_summary_counts_stages(project):
     project.dataset(tasks={"a": {"oracle": FAIL}, "b": {}})
     lines = project.run("datasets/demo").lines
     (row,) = [line.split() for line in lines if line.startswith("oracle ")]
-    assert row == ["oracle", "1", "1", "0", "0", "0", "0.50"]
-    assert any(line.startswith("  1 x oracle: wrong-reward, such as: ") for line in lines)
+    assert row == ["oracle", "1", "1", "0", "0", "0", "0", "0", "0.50"]
+    at = lines.index("     1 x oracle: wrong-reward: last line")
+    assert lines[at + 1] == "         a"
     assert f"ledger: {project.runs[-1]}/ledger" in lines
+
+
+def test_the_summary_is_the_same_from_the_ledger(project, capsys):
+    from pytest_otval.__main__ import main
+
+    project.dataset(
+        tasks={"a": {"oracle": FAIL, "noop": NA}, "b": {"build": ERROR, "noop": BLOCKED}, "c": {"oracle": FAIL}},
+        otval=KNOWN.format(""),
+    )
+    lines = project.process("-n2", "datasets/demo").lines
+    start = next(number for number, line in enumerate(lines) if line.startswith("stage "))
+    end = next(number for number, line in enumerate(lines) if line.startswith("ledger: "))
+    capsys.readouterr()
+    assert main(["report", str(project.runs[-1])]) == 0
+    again = capsys.readouterr().out.splitlines()
+    assert again == lines[start : end + 1]
+
+
+def test_a_known_bad_task_is_counted_as_known_bad(project):
+    project.dataset(tasks={"a": {"oracle": FAIL}, "b": {}}, otval=KNOWN.format(""))
+    lines = project.run("datasets/demo").lines
+    (row,) = [line.split() for line in lines if line.startswith("oracle ")]
+    assert row == ["oracle", "1", "0", "0", "0", "0", "0", "1", "0.50"]
+    assert "known bad, as dataset.toml says: 1: a" in lines
+    assert not [line for line in lines if line.startswith("to look at")]
 
 
 KNOWN = "known_bad.a = {{reason = 'no mirror', owner = 'me', expires = 2999-01-01{}}}"

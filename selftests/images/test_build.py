@@ -19,10 +19,10 @@ FROM = "FROM debian:12\n"
 
 @pytest.fixture
 def build(environment, bases, fake_sandbox, tmp_path):
-    def run(dockerfile, files=None, site=None):
+    def run(dockerfile, files=None, site=None, log=None):
         plan = dockerfile_plan(environment(dockerfile, files), bases, all_root=False)
         builder = Builder(fake_sandbox, site or BuildSection(), tmp_path)
-        builder.build(plan, tmp_path / "base.sqfs", tmp_path / "out.sqfs", 60.0, Limits(memory_mb=5))
+        builder.build(plan, tmp_path / "base.sqfs", tmp_path / "out.sqfs", 60.0, Limits(memory_mb=5), log)
 
     return run
 
@@ -122,3 +122,39 @@ def test_socket_is_no_error_and_anything_else_is(build, fake_sandbox, tmp_path):
     with pytest.raises(Conclusion, match="Input/output error") as caught:
         build(FROM + "RUN a\n")
     assert caught.value.reason == "internal"
+
+
+def test_log_has_what_each_step_said(build, fake_sandbox, tmp_path):
+    fake_sandbox.answer = lambda argv: ("exit", 0, f"{argv[-1]} said\n") if argv[-1] in "ab" else None
+    log = tmp_path / "evidence" / "build.txt"
+    for _ in range(2):
+        (tmp_path / "out.sqfs").unlink(missing_ok=True)
+        build(FROM + "RUN a\nRUN b\n", log=log)
+    once = "==> environment/Dockerfile:2: RUN a\na said\n==> environment/Dockerfile:3: RUN b\nb said\n"
+    assert log.read_text() == once * 2
+
+
+@pytest.mark.parametrize("ended", ["exit", "timeout"])
+def test_log_ends_with_the_step_that_failed(build, fake_sandbox, tmp_path, ended):
+    fake_sandbox.answer = lambda argv: (ended, 1, "words\n") if argv[-1] == "bad" else None
+    with pytest.raises(Conclusion):
+        build(FROM + "RUN bad\nRUN never\n", log=tmp_path / "build.txt")
+    assert (tmp_path / "build.txt").read_text() == "==> environment/Dockerfile:2: RUN bad\nwords\n"
+
+
+def test_log_of_nothing_is_not_made(build, fake_sandbox, monkeypatch, tmp_path):
+    @contextmanager
+    def refuse(spec):
+        raise NoStartError("no")
+        yield
+
+    monkeypatch.setattr(fake_sandbox, "open", refuse)
+    with pytest.raises(Conclusion):
+        build(FROM + "RUN a\n", log=tmp_path / "evidence" / "build.txt")
+    assert not (tmp_path / "evidence").exists()
+
+
+def test_log_that_cannot_be_written_changes_nothing(build, tmp_path):
+    (tmp_path / "file").write_text("")
+    build(FROM + "RUN a\n", log=tmp_path / "file" / "build.txt")
+    assert (tmp_path / "out.sqfs").exists()

@@ -26,7 +26,7 @@ def machine(tmp_path_factory):
     folder = tmp_path_factory.mktemp("machine")
     toolbox = ensure_toolbox(folder)
     scratch = OwnScratch(folder)
-    make = apptainer_maker(toolbox, scratch, "none", 0)
+    make = apptainer_maker(toolbox, scratch, "none")
     flavour = choose_flavour(Profile(name="x").sandbox.flavours, make, toolbox, scratch)
     if flavour.name == "fakeroot-preload":
         pytest.skip("the fakeroot program needs a C library in the image, which the toolbox has not")

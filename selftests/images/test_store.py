@@ -130,6 +130,16 @@ def test_what_is_remembered(images, environment, fake_sandbox, answer, reason, t
     assert len(runs(fake_sandbox)) == times
 
 
+def test_log_has_all_that_was_built(images, environment, fake_sandbox, tmp_path):
+    fake_sandbox.answer = lambda argv: ("exit", 0, "said\n") if argv[-1] in ("install", "one") else None
+    folder = environment(FROM + "RUN install\nCOPY f /app/\nRUN one\n", {"f": "1"})
+    images().ensure(request(folder), tmp_path / "build.txt")
+    lines = (tmp_path / "build.txt").read_text().splitlines()
+    assert [line.rpartition(": ")[2] for line in lines] == ["RUN install", "said", "COPY f /app/", "RUN one", "said"]
+    images().ensure(request(folder), tmp_path / "second.txt")
+    assert not (tmp_path / "second.txt").exists(), "nothing was built"
+
+
 def test_owners_are_asked_before_anything_runs(images, environment, fake_sandbox):
     fake_sandbox.maps_uids = False
     with pytest.raises(Conclusion, match="user app") as caught:

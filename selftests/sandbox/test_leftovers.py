@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_otval.sandbox.leftovers import OwnScratch, _start_ticks, kill_session, sweep
+from pytest_otval.sandbox.leftovers import OwnScratch, kill_session, start_ticks, sweep
 
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
@@ -33,7 +33,7 @@ def leftover(base, name="123-4", owner=None, sessions=None):
 
 
 def record(process, later=0):
-    return f"{process.pid} {_start_ticks(process.pid) + later}\n"
+    return f"{process.pid} {start_ticks(process.pid) + later}\n"
 
 
 DEAD = {"pid": 2**22 - 1, "start": 1.0, "boot": BOOT}
@@ -51,7 +51,7 @@ def test_folder_of_a_living_owner_stays(tmp_path):
     [
         DEAD,
         {**DEAD, "pid": os.getpid(), "start": 1.0},
-        {"pid": os.getpid(), "start": _start_ticks(os.getpid()), "boot": "another boot"},
+        {"pid": os.getpid(), "start": start_ticks(os.getpid()), "boot": "another boot"},
         None,
         "",
         "{",
@@ -114,7 +114,7 @@ def test_own_scratch_records_and_goes(tmp_path, sleeper):
     own.record(sleeper.pid)
     own.record(2**22 - 1)
     session, start = (own.folder / "sessions").read_text().split()
-    assert (int(session), int(start)) == (sleeper.pid, _start_ticks(sleeper.pid))
+    assert (int(session), int(start)) == (sleeper.pid, start_ticks(sleeper.pid))
     assert own.new("trial") != own.new("trial")
     own.close()
     assert own.folder.exists(), "there are trials in it"

@@ -1,11 +1,13 @@
 import os
+import subprocess
+import sys
 
 import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_otval.sandbox.limits import CappedLog, cores, pss_bytes
+from pytest_otval.sandbox.limits import CappedLog, cores, pinned, pss_bytes
 
 
 def written(path, cap, chunks):
@@ -41,36 +43,31 @@ def test_log_replaces_an_older_one(tmp_path):
     assert written(tmp_path / "log", 10, []) == b""
 
 
-@pytest.fixture
-def eight_cores(monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {2, 3, 4, 5, 6, 7, 10, 11})
-
-
 @pytest.mark.parametrize(
-    ("cpus", "slot", "expected"),
+    ("cpus", "granted", "expected"),
     [
-        (None, 3, {2, 3, 4, 5, 6, 7, 10, 11}),
-        (1, 0, {2}),
-        (1, 1, {3}),
-        (1, 9, {3}),
-        (0.5, 2, {4}),
-        (1.5, 0, {2, 3}),
-        (2, 3, {10, 11}),
-        (3, 2, {10, 11, 2}),
-        (8, 1, {2, 3, 4, 5, 6, 7, 10, 11}),
-        (64, 1, {2, 3, 4, 5, 6, 7, 10, 11}),
+        (None, None, {2, 3, 7}),
+        (1, None, {2}),
+        (64, None, {2, 3, 7}),
+        (None, {5, 6}, {5, 6}),
+        (0.5, {5, 6}, {5}),
+        (1.5, {9, 5, 6}, {5, 6}),
+        (3, {5, 6}, {5, 6}),
     ],
 )
-def test_cores(eight_cores, cpus, slot, expected):
-    assert cores(cpus, slot) == expected
+def test_cores(monkeypatch, cpus, granted, expected):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {2, 3, 7})
+    assert cores(cpus, granted) == expected
 
 
-@given(st.floats(0.01, 8), st.integers(0, 20))
-def test_cores_are_as_many_as_asked_for(cpus, slot):
-    ours = os.sched_getaffinity(0)
-    chosen = cores(cpus, slot)
-    assert chosen <= ours
-    assert len(chosen) == min(len(ours), -int(-cpus // 1))
+def test_pinned_with_what_it_starts():
+    before = os.sched_getaffinity(0)
+    one = {min(before)}
+    argv = [sys.executable, "-c", "import os; print(*os.sched_getaffinity(0))"]
+    with pytest.raises(ZeroDivisionError), pinned(one):
+        assert subprocess.run(argv, capture_output=True, text=True).stdout.split() == [str(min(before))]
+        raise ZeroDivisionError
+    assert os.sched_getaffinity(0) == before
 
 
 def test_memory_of_processes_that_ended_is_nothing():

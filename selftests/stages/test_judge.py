@@ -29,7 +29,7 @@ def outcome(tmp_path):
         (tmp_path / "verifier").mkdir(exist_ok=True)
         (tmp_path / "verifier" / "test-stdout.txt").write_text("last words\n")
         conclusion = Conclusion(reason, headline, log) if reason else None
-        return TrialOutcome(agent, "phase", tmp_path, list(steps), {}, conclusion)
+        return TrialOutcome(agent, "phase", tmp_path, list(steps), conclusion=conclusion)
 
     return make
 

@@ -1,5 +1,6 @@
 import pkgutil
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -31,8 +32,19 @@ def stage(monkeypatch):
     return make
 
 
-def ask(name, machine, question):
-    return ask_stage(Stage(name, f"{__name__}:answer", "?"), machine, question)
+@pytest.fixture(autouse=True)
+def slept(monkeypatch):
+    """The pauses between tries, which nobody waits for."""
+    pauses = []
+    monkeypatch.setattr("pytest_otval.stages.registry.time.sleep", pauses.append)
+    return pauses
+
+
+@pytest.fixture
+def ask(tmp_path):
+    """Ask a stage of which nothing but its answer is known."""
+    question = SimpleNamespace(evidence=tmp_path / "evidence")
+    return lambda: ask_stage(Stage("oracle", f"{__name__}:answer", "?"), None, question)
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
@@ -42,37 +54,59 @@ def test_each_of_our_stages_has_its_answer(stage):
 
 @pytest.mark.parametrize("reason", [name for name in REASONS if name not in ERRORS])
 @pytest.mark.parametrize("raises", [True, False])
-def test_answers_about_the_task_are_final(stage, reason, raises):
+def test_answers_about_the_task_are_final(stage, ask, reason, raises):
     calls = stage(reason, raises=raises)
-    result, retries = ask("oracle", None, None)
+    result, retries = ask()
     assert (result.reason, retries, len(calls)) == (reason, 0, 1)
 
 
 @pytest.mark.parametrize("reason", [name for name in ERRORS if name not in FINAL])
 @pytest.mark.parametrize("raises", [True, False])
-def test_errors_are_asked_again(stage, reason, raises):
+def test_errors_are_asked_again(stage, ask, reason, raises):
     calls = stage(reason, raises=raises)
-    result, retries = ask("oracle", None, None)
+    result, retries = ask()
     assert (result.reason, retries, len(calls)) == (reason, RETRIES, RETRIES + 1)
 
 
 @pytest.mark.parametrize("reason", FINAL)
-def test_errors_that_stay_are_not_asked_again(stage, reason):
+def test_errors_that_stay_are_not_asked_again(stage, ask, reason):
     calls = stage(reason, "expected")
-    result, retries = ask("oracle", None, None)
+    result, retries = ask()
     assert (result.reason, retries, len(calls)) == (reason, 0, 1)
 
 
-def test_a_later_answer_counts(stage):
+def test_a_later_answer_counts(stage, ask):
     stage("no-start", "killed", "expected")
-    result, retries = ask("oracle", None, None)
+    result, retries = ask()
     assert (result.reason, retries) == ("expected", 2)
     stage("killed", "wrong-reward", "expected")
-    result, retries = ask("oracle", None, None)
+    result, retries = ask()
     assert (result.reason, retries) == ("wrong-reward", 1)
 
 
-def test_conclusion_keeps_its_words(stage):
+def test_conclusion_keeps_its_words(stage, ask):
     stage("bad-task")
-    result, _ = ask("oracle", None, None)
+    result, _ = ask()
     assert (result.headline, result.log) == ("headline", "log")
+
+
+def test_a_retry_waits_only_for_what_may_be_gone_in_a_moment(stage, ask, slept):
+    for reason in ERRORS:
+        slept.clear()
+        stage(reason)
+        ask()
+        passing = reason in ("host-disk-full", "network-unreachable", "base-unavailable")
+        assert slept == ([1.0, 3.0] if passing else []), reason
+
+
+def test_evidence_is_that_of_the_last_try(monkeypatch, tmp_path):
+    def answer(machine, question):
+        question.evidence.mkdir()
+        (question.evidence / f"try-{len(calls)}").touch()
+        calls.append(reason := ("killed", "no-start", "expected")[len(calls)])
+        return StageResult(reason)
+
+    calls = []
+    monkeypatch.setattr(sys.modules[__name__], "answer", answer, raising=False)
+    ask_stage(Stage("oracle", f"{__name__}:answer", "?"), None, SimpleNamespace(evidence=tmp_path / "evidence"))
+    assert [path.name for path in (tmp_path / "evidence").iterdir()] == ["try-2"]

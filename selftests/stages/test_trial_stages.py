@@ -109,6 +109,20 @@ def test_image_that_cannot_be_made(fake_machine, question, stage, reason):
     assert result.log == "log"
 
 
+@pytest.mark.parametrize("stage", ["build", "oracle", "noop"])
+def test_log_of_builds_is_evidence(fake_machine, question, tmp_path, stage):
+    class Logging(FakeImages):
+        def ensure(self, request, log=None):
+            logs.append(log)
+            return super().ensure(request)
+
+    logs = []
+    files = {"tests/Dockerfile": "FROM x\n"}
+    asked = question(make_task(tmp_path, toml=TOML + 'environment_mode = "separate"\n', files=files))
+    ask(stage, fake_machine(images=Logging()), asked)
+    assert logs[:2] == [asked.evidence / "build.txt"] * 2
+
+
 def test_image_of_a_separate_verifier_blocks_too(fake_machine, question, tmp_path):
     files = {"tests/Dockerfile": "FROM x\n"}
     task = make_task(tmp_path, toml=TOML + 'environment_mode = "separate"\n', files=files)

@@ -79,7 +79,7 @@ def test_the_stages_that_fail_can_be_named(tmp_path: Path) -> None:
     assert dataset.settings.known_bad["one"].stages == ("build", "noop")
 
 
-@pytest.mark.parametrize("stages", ["[]", '"oracle"', '["orcale"]', "[1]", '[["oracle"]]', '[{oracle = ""}]'])
+@pytest.mark.parametrize("stages", ["[]", '"oracle"', "[1]", '[["oracle"]]', '[{oracle = ""}]'])
 def test_other_stages_are_errors(tmp_path: Path, stages: str) -> None:
     entry = f'[otval.known_bad]\none = {{reason = "r", owner = "me", expires = 2026-01-31, stages = {stages}}}\n'
     dataset = load(tmp_path, HEAD + entry)

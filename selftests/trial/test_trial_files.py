@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_otval.core import Conclusion
-from pytest_otval.trial.files import MAX_EVIDENCE_BYTES, MAX_EVIDENCE_FILES, copy_in, keep_evidence, sanitise
+from pytest_otval.trial.files import (
+    MAX_EVIDENCE_BYTES,
+    MAX_EVIDENCE_FILES,
+    copy_in,
+    keep_artifacts,
+    keep_evidence,
+    sanitise,
+)
 
 ROOTS = ["/app/out", "/logs/artifacts"]
 
@@ -265,3 +272,57 @@ def test_evidence_that_cannot_be_read_is_left_out(tmp_path):
     (tmp_path / "logs" / "locked").chmod(0)
     keep_evidence(tmp_path / "logs", tmp_path / "kept")
     assert not (tmp_path / "kept").exists()
+
+
+def test_a_log_of_ours_stays_what_it_is(tmp_path):
+    logs, kept = tmp_path / "logs", tmp_path / "kept"
+    for folder, text in ((logs, "forged"), (kept, "seen")):
+        folder.mkdir()
+        (folder / "test-stdout.txt").write_text(text)
+    (kept / "dangling").symlink_to(tmp_path / "outside")
+    (logs / "dangling").write_text("x")
+    (logs / "other").write_text("x")
+    keep_evidence(logs, kept)
+    assert (kept / "test-stdout.txt").read_text() == "seen"
+    assert (kept / "other").read_text() == "x"
+    assert not (tmp_path / "outside").exists()
+
+
+def test_artifacts_are_regular_small_and_few(tmp_path):
+    members = [
+        member("app/out", tarfile.DIRTYPE),
+        member("app/out/a/b", data=b"y" * (MAX_EVIDENCE_BYTES + 1)),
+        member("app/out/a/b/c", data=b"a file is no folder"),
+        member("app/out/a", data=b"a folder is no file"),
+        member("app/out/a/b", data=b"second"),
+        member("app/out/link", tarfile.SYMTYPE, "a/b"),
+        member("app/out/" + "n" * 300, data=b"too long a name"),
+        *(member(f"app/out/z{number:03}") for number in range(MAX_EVIDENCE_FILES)),
+    ]
+    (tmp_path / "artifacts.tar").write_bytes(archive_of(members))
+    keep_artifacts(tmp_path / "artifacts.tar", tmp_path / "kept")
+    assert [path.name for path in (tmp_path / "kept" / "app" / "out" / "a").iterdir()] == ["b"]
+    assert (tmp_path / "kept" / "app" / "out" / "a" / "b").read_bytes() == b"y" * MAX_EVIDENCE_BYTES
+    assert len(list((tmp_path / "kept" / "app" / "out").iterdir())) == 1 + MAX_EVIDENCE_FILES - 5
+
+
+def test_no_artifacts_make_no_folder(tmp_path):
+    (tmp_path / "artifacts.tar").write_bytes(archive_of([member("app/out", tarfile.DIRTYPE)]))
+    keep_artifacts(tmp_path / "artifacts.tar", tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()
+
+
+@given(
+    hostile=st.lists(st.tuples(st.text(max_size=12), st.sampled_from([tarfile.REGTYPE, tarfile.SYMTYPE])), max_size=6)
+)
+def test_artifacts_stay_below_their_folder(hostile):
+    """As they come: through ``sanitise``."""
+    with TemporaryDirectory() as folder:
+        names = [("app/out/" + name.replace("\0", ""), kind) for name, kind in hostile]
+        members = [member(name.encode(errors="replace").decode(), kind, "../..") for name, kind in names]
+        raw, target = Path(folder, "raw.tar"), Path(folder, "clean.tar")
+        raw.write_bytes(archive_of(members))
+        sanitise(raw, target, ROOTS)
+        keep_artifacts(target, Path(folder, "deep", "kept"))
+        found = [path for path in Path(folder).rglob("*") if path not in (raw, target)]
+        assert all(path.is_relative_to(Path(folder, "deep")) and not path.is_symlink() for path in found)

@@ -27,6 +27,7 @@ SHARD_FOLDER = "data"
 """Parquet may be several files of any name, right in the dataset or in this folder of it."""
 
 _MAGIC = b"PAR1"
+_OUR_COLUMN = b"task_binary"
 _SCHEMA_BYTES = 64 * 1024
 """The schema stands at the beginning of a Parquet footer."""
 
@@ -41,12 +42,17 @@ def packed_files(dataset: Path) -> dict[Form, list[Path]]:
 def is_packed(dataset: Path, marked: bool) -> bool:
     """Whether packed tasks lie in the folder.
 
-    In one that is ``marked`` as a dataset each Parquet file counts, elsewhere only what has our columns.
+    A Parquet file must have our columns. In a folder that is ``marked`` as a dataset one counts too that is damaged, or
+    called as ours are, so that its user hears what is wrong with it.
     """
     files = packed_files(dataset)
-    return bool(files.keys() - {Form.PARQUET}) or (
-        Form.PARQUET in files and (marked or names_our_columns(files[Form.PARQUET][0]))
-    )
+    if files.keys() - {Form.PARQUET}:
+        return True
+    shards = files.get(Form.PARQUET)
+    if not shards:
+        return False
+    schema = _schema(shards[0])
+    return _OUR_COLUMN in (schema or b"") or (marked and (not schema or shards[0].name == FILE_OF[Form.PARQUET]))
 
 
 def folder_of(file: Path) -> Path | None:
@@ -60,6 +66,11 @@ def folder_of(file: Path) -> Path | None:
 
 def names_our_columns(file: Path) -> bool:
     """Whether a file is a Parquet file whose schema names the column of tasks."""
+    return _OUR_COLUMN in (_schema(file) or b"")
+
+
+def _schema(file: Path) -> bytes | None:
+    """Return the beginning of a Parquet file's footer; None for what is no whole Parquet file."""
     try:
         with file.open("rb") as opened:
             end = opened.seek(0, os.SEEK_END)
@@ -67,11 +78,11 @@ def names_our_columns(file: Path) -> bool:
             length, magic = opened.read(4), opened.read(4)
             footer = int.from_bytes(length, "little")
             if magic != _MAGIC or footer > end - 8:
-                return False
+                return None
             opened.seek(end - 8 - footer)
-            return b"task_binary" in opened.read(min(footer, _SCHEMA_BYTES))
+            return opened.read(min(footer, _SCHEMA_BYTES))
     except OSError:
-        return False
+        return None
 
 
 def _shards(folder: Path) -> Iterator[Path]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import tarfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
@@ -102,13 +103,13 @@ class Member:
                 left -= len(chunk)
                 yield chunk
 
-    def entry(self, strip: int) -> Entry:
-        """Return it as an entry of its task, without the first ``strip`` parts of its path."""
+    def entry(self, top: bytes = b"") -> Entry:
+        """Return it as an entry of its task, which is the folder ``top``."""
         kind = self.kind
         target = raw(self.info.linkname)
         if kind is Kind.HARD_LINK:
-            target = without_parts(target, strip)
-        return Entry(without_parts(self.name, strip), kind, bool(self.info.mode & 0o100), target, self.content)
+            target = _below(top, target)
+        return Entry(_below(top, self.name), kind, bool(self.info.mode & 0o100), target, self.content)
 
 
 def raw(name: str) -> bytes:
@@ -116,9 +117,12 @@ def raw(name: str) -> bytes:
     return name.encode("utf-8", "surrogateescape")
 
 
-def without_parts(path: bytes, count: int) -> bytes:
-    """Return a path without its first parts; one that is absolute, or climbs, stays recognisable as such."""
-    return path if not count or path.startswith(b"/") else b"/".join(split_path(path)[count:])
+def _below(top: bytes, path: bytes) -> bytes:
+    """Return a path as it is seen from the folder ``top``; one that leads out stays recognisable as such."""
+    parts = split_path(path)
+    if not top or not parts or path.startswith(b"/"):
+        return path
+    return b"/".join(parts[1:] if parts[0] == top else [b"..", *parts])
 
 
 def members(file: BinaryIO, start: int = 0, end: int | None = None, limit: int | None = None) -> Iterator[Member]:
@@ -132,7 +136,8 @@ def members(file: BinaryIO, start: int = 0, end: int | None = None, limit: int |
         archive = tarfile.TarFile(fileobj=cast("BinaryIO", watched), encoding="utf-8", errors="surrogateescape")
         before = start
         while (info := archive.next()) is not None:
-            archive.members.clear()
+            # It keeps all it has seen.
+            archive.members.clear()  # type: ignore[attr-defined]
             if info.size < 0 or archive.offset <= before:
                 raise DamagedError("a header leads backwards")
             if not archive.pax_headers.keys() <= HARMLESS_GLOBALS:
@@ -150,19 +155,50 @@ def task_entries(file: BinaryIO, task: str) -> Iterator[Entry]:
 
     The archive may be compressed with gzip. Raises DamagedError, and Conclusion ``bad-task``.
     """
-    compressed = file.read(2) == GZIP_MAGIC
-    file.seek(0)
-    name = raw(task)
-    below = True
     # What lies where is known only at the end: a task may have a folder of its own name.
-    for count, member in enumerate(members(_plain(file, compressed), limit=MAX_TAR_BYTES)):
+    top = raw(task) if _is_below(_plain(file), raw(task)) else b""
+    for member in members(_plain(file), limit=MAX_TAR_BYTES):
+        yield member.entry(top)
+
+
+def _plain(file: BinaryIO) -> BinaryIO:
+    file.seek(0)
+    compressed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+    file.seek(0)
+    return cast("BinaryIO", gzip.GzipFile(fileobj=file)) if compressed else file
+
+
+def _is_below(file: BinaryIO, name: bytes) -> bool:
+    """Whether all members are the folder ``name`` and what is in it; reads to the end, where gzip has its checksum."""
+    below = True
+    for count, member in enumerate(members(file, limit=MAX_TAR_BYTES)):
         if count > MAX_ENTRIES:
             raise Conclusion("bad-task", f"the packed task has more than {MAX_ENTRIES} entries")
         parts = split_path(member.name)
-        below = below and (parts[:1] == [name] or not parts) and not member.name.startswith(b"/")
-        below = below and (len(parts) != 1 or member.kind is Kind.FOLDER)
-    file.seek(0)
-    for member in members(_plain(file, compressed), limit=MAX_TAR_BYTES):
-        yield member.entry(strip=int(below and bool(split_path(member.name))))
-    if compressed:
-        file.seek(0)
+        outside = member.name.startswith(b"/") or parts[:1] not in ([], [name])
+        below = below and not outside and (len(parts) != 1 or member.kind is Kind.FOLDER)
+    rest = _Watched(file, MAX_TAR_BYTES)
+    with _as_damage():
+        while rest.read(CHUNK):
+            pass
+    return below
+
+
+@contextmanager
+def _as_damage() -> Iterator[None]:
+    """Turn whatever ``tarfile`` and the decompressors raise into DamagedError; errors of the host stay."""
+    try:
+        yield
+    except (Conclusion, DamagedError):
+        raise
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise DamagedError(_one_line(error)) from None
+    except Exception as error:
+        raise DamagedError(_one_line(error)) from None
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(ascii(str(error))[1:-1].split())
+    return f"{type(error).__name__}: {text[:120]}" if text else type(error).__name__

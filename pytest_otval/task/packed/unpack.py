@@ -92,24 +92,59 @@ def split_path(path: bytes) -> list[bytes]:
     return [part for part in path.split(b"/") if part not in (b"", b".")]
 
 
+class Rules:
+    """What holds for every packed task, so for what is packed too. Each method raises Conclusion ``bad-task``."""
+
+    def __init__(self) -> None:
+        self._entries_left = MAX_ENTRIES
+        self._bytes_left = MAX_BYTES
+
+    def checked(self, path: bytes, named: bytes) -> bytes:
+        """Return a path in its one spelling, if it may be used at all; ``named`` is the entry that says it."""
+        if path.startswith(b"/"):
+            raise refusal(named, "has an absolute path")
+        if b"\0" in path:
+            raise refusal(named, "has a zero byte in its path")
+        if len(path) > MAX_PATH_BYTES:
+            raise refusal(named, f"has a path of more than {MAX_PATH_BYTES} bytes")
+        parts = split_path(path)
+        if b".." in parts:
+            raise refusal(named, "has .. in its path")
+        if len(parts) > MAX_DEPTH:
+            raise refusal(named, f"lies more than {MAX_DEPTH} folders deep")
+        return b"/".join(parts)
+
+    def count_entry(self, named: bytes) -> None:
+        """Count an entry."""
+        self._entries_left -= 1
+        if self._entries_left < 0:
+            raise refusal(named, f"is one entry more than the {MAX_ENTRIES} that a task may have")
+
+    def count_bytes(self, count: int, named: bytes) -> None:
+        """Count bytes of a file."""
+        self._bytes_left -= count
+        if self._bytes_left < 0:
+            raise refusal(named, f"brings the task above {MAX_BYTES >> 30} GiB")
+
+
 class _Writer:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o755, parents=True)
         folder.chmod(0o755)
         self._root = os.fsencode(folder)
+        self._rules = Rules()
         self._made: dict[bytes, Kind] = {b"": Kind.FOLDER}
         self._implied: set[bytes] = {b""}
         """Folders that are there because something lies in them; their own entries may follow."""
         self._links: list[tuple[bytes, bytes]] = []
-        self._bytes_left = MAX_BYTES
 
     def write(self, entry: Entry) -> None:
-        path = self._checked(entry.path, entry.path)
+        path = self._rules.checked(entry.path, entry.path)
         if entry.kind is Kind.FOLDER and path in self._implied:
             self._implied.discard(path)
             return
         if path in self._made:
-            raise _refusal(entry.path, "occurs twice")
+            raise refusal(entry.path, "occurs twice")
         self._make_parents(path, entry.path)
         self._note(path, entry.kind, entry.path)
         try:
@@ -117,65 +152,49 @@ class _Writer:
         except OSError as error:
             if error.errno not in _REFUSED_BY_KERNEL:
                 raise
-            raise _refusal(entry.path, f"cannot be made: {error.strerror}") from None
+            raise refusal(entry.path, f"cannot be made: {error.strerror}") from None
 
     def finish(self) -> None:
         """Make the links, which from now on may lead anywhere."""
         for path, target in self._links:
             try:
-                os.symlink(target, self._whole(path))
+                self._whole(path).symlink_to(os.fsdecode(target))
             except OSError as error:
                 if error.errno in _FULL:
                     raise
-                raise _refusal(path, f"cannot be made: {error.strerror}") from None
+                raise refusal(path, f"cannot be made: {error.strerror}") from None
 
     def _make(self, path: bytes, entry: Entry) -> None:
         whole = self._whole(path)
         if entry.kind is Kind.FOLDER:
-            os.mkdir(whole)
-            os.chmod(whole, 0o755)
+            whole.mkdir()
+            whole.chmod(0o755)
         elif entry.kind is Kind.FILE:
             self._write_file(whole, entry)
         elif entry.kind is Kind.FIFO:
-            os.mkfifo(whole, 0o644)
+            os.mkfifo(whole)
+            whole.chmod(0o644)
         elif entry.kind is Kind.LINK:
             if not entry.target or b"\0" in entry.target:
-                raise _refusal(entry.path, "is a link to nothing")
+                raise refusal(entry.path, "is a link to nothing")
             self._links.append((path, entry.target))
         elif entry.kind is Kind.HARD_LINK:
-            other = self._checked(entry.target, entry.path)
-            if self._made.get(other) is not Kind.FILE:
-                raise _refusal(entry.path, f"is a hard link to {shown(other)}, which is no file before it")
+            other = b"/".join(split_path(entry.target))
+            if entry.target.startswith(b"/") or self._made.get(other) is not Kind.FILE:
+                raise refusal(entry.path, f"is a hard link to {shown(entry.target)}, which is no file before it")
             os.link(self._whole(other), whole, follow_symlinks=False)
             self._made[path] = Kind.FILE
         else:
-            raise _refusal(entry.path, f"is {entry.kind}, which a task cannot have")
+            raise refusal(entry.path, f"is {entry.kind}, which a task cannot have")
 
-    def _write_file(self, whole: bytes, entry: Entry) -> None:
+    def _write_file(self, whole: Path, entry: Entry) -> None:
         descriptor = os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb", buffering=0) as file:
             for chunk in entry.content():
-                self._bytes_left -= len(chunk)
-                if self._bytes_left < 0:
-                    raise _refusal(entry.path, f"brings the task above {MAX_BYTES >> 30} GiB")
+                self._rules.count_bytes(len(chunk), entry.path)
                 file.write(chunk)
             # Not left to open, so that the caller's umask does not count. Neither do set-uid bits.
             os.fchmod(file.fileno(), 0o755 if entry.executable else 0o644)
-
-    def _checked(self, path: bytes, named: bytes) -> bytes:
-        """Return a path in its one spelling, if it may be used at all."""
-        if path.startswith(b"/"):
-            raise _refusal(named, "has an absolute path")
-        if b"\0" in path:
-            raise _refusal(named, "has a zero byte in its path")
-        if len(path) > MAX_PATH_BYTES:
-            raise _refusal(named, f"has a path of more than {MAX_PATH_BYTES} bytes")
-        parts = split_path(path)
-        if b".." in parts:
-            raise _refusal(named, "has .. in its path")
-        if len(parts) > MAX_DEPTH:
-            raise _refusal(named, f"lies more than {MAX_DEPTH} folders deep")
-        return b"/".join(parts)
 
     def _make_parents(self, path: bytes, named: bytes) -> None:
         parts = path.split(b"/")
@@ -187,16 +206,16 @@ class _Writer:
                 self._make(above, Entry(above, Kind.FOLDER))
                 self._implied.add(above)
             elif kind is not Kind.FOLDER:
-                raise _refusal(named, f"lies below {shown(above)}, which is {kind}")
+                raise refusal(named, f"lies below {shown(above)}, which is {kind}")
 
     def _note(self, path: bytes, kind: Kind, named: bytes) -> None:
-        if len(self._made) > MAX_ENTRIES:
-            raise _refusal(named, f"is one entry more than the {MAX_ENTRIES} that a task may have")
+        self._rules.count_entry(named)
         self._made[path] = kind
 
-    def _whole(self, path: bytes) -> bytes:
-        return self._root + b"/" + path
+    def _whole(self, path: bytes) -> Path:
+        return Path(os.fsdecode(self._root + b"/" + path))
 
 
-def _refusal(path: bytes, rule: str) -> Conclusion:
+def refusal(path: bytes, rule: str) -> Conclusion:
+    """Return the answer about a task with an entry that breaks a rule."""
     return Conclusion("bad-task", f"{shown(path)} {rule}")

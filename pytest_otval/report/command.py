@@ -1,0 +1,162 @@
+"""``python -m pytest_otval report``: a run's reports, made again from its ledger, and what changed between two."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any, TextIO
+
+from pytest_otval.core import OtvalUsageError
+from pytest_otval.report.results import Results, read_results
+from pytest_otval.report.summary import Style, Text, summarise, summary_lines
+from pytest_otval.workspace import Workspace
+
+LATEST, DIFF = "latest", "diff"
+
+_COLOURS: dict[Style, str] = {"": "", "title": "bold", "good": "green", "bad": "red", "warn": "yellow"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN", help="run folder, or `latest`; or: diff RUN RUN, for what changed"
+    )
+    parser.add_argument("--html", metavar="DIR", help="write web pages into this folder")
+    parser.add_argument("--junit", metavar="FILE", help="write junit XML")
+    parser.add_argument("--json", metavar="FILE", help="write what is told as JSON; - is standard output")
+    parser.add_argument("--harbor", metavar="DIR", help="write a job folder that `harbor view` opens")
+    parser.add_argument("--select", metavar="EXPR", help="only results for which this holds, as in docs/reports.md")
+
+
+def run_report(arguments: argparse.Namespace) -> int:
+    """Carry out the command and return its exit status: 1 where not all trials could be exported to Harbor.
+
+    Raises OtvalUsageError.
+    """
+    words = arguments.runs
+    if words[0] == DIFF and len(words) > 1:
+        return _diff(words[1:], arguments)
+    if len(words) != 1:
+        raise OtvalUsageError("report takes one RUN; `report diff RUN RUN` takes two")
+    results = _results(words[0], arguments)
+    if arguments.json != "-":
+        _show(summary_lines(summarise(results.rows), results.run / "ledger"))
+    _write_pages(results, arguments)
+    _write_json(arguments.json, {"run": dict(results.facts)}, "results", results.lines())
+    return _export(results, arguments)
+
+
+def _write_pages(results: Results, arguments: argparse.Namespace) -> None:
+    if arguments.html:
+        from pytest_otval.report.html import write_html
+
+        with _writing(arguments.html):
+            print(f"html: {write_html(results, Path(arguments.html))}", file=_beside(arguments))
+    if arguments.junit:
+        from pytest_otval.report.junit import write_junit
+
+        with _writing(arguments.junit):
+            write_junit(results, Path(arguments.junit))
+
+
+def _export(results: Results, arguments: argparse.Namespace) -> int:
+    if not arguments.harbor:
+        return 0
+    from pytest_otval.report.harbor import export
+
+    if arguments.select:
+        raise OtvalUsageError("--harbor exports a whole run: leave out --select")
+    with _writing(arguments.harbor), redirect_stdout(_beside(arguments)):
+        return export(results.run, Path(arguments.harbor))
+    raise AssertionError("an error of writing is raised")
+
+
+def _diff(words: list[str], arguments: argparse.Namespace) -> int:
+    from pytest_otval.report.diff import change_lines, compare
+
+    if len(words) != 2:
+        raise OtvalUsageError("report diff takes two runs: report diff BEFORE AFTER")
+    if arguments.html or arguments.junit or arguments.harbor:
+        raise OtvalUsageError("report diff knows --select and --json only")
+    before, after = (_results(word, arguments) for word in words)
+    changes = compare(before.rows, after.rows)
+    if arguments.json != "-":
+        _show(change_lines(changes))
+    about = {"before": str(before.run), "after": str(after.run)}
+    _write_json(arguments.json, about, "changes", (change.as_dict() for change in changes))
+    return 0
+
+
+def _results(word: str, arguments: argparse.Namespace) -> Results:
+    run = newest_run(Workspace.from_environment().runs) if word == LATEST else Path(word)
+    try:
+        results = read_results(run)
+    except OSError as error:
+        raise OtvalUsageError(f"{error.filename or run} cannot be read: {error.strerror}") from None
+    if arguments.select:
+        from pytest_otval.report.select import select
+
+        results = results.where(select(arguments.select, results.rows))
+        if not results.rows:
+            raise OtvalUsageError(f"--select {arguments.select!r}: no result of {run} is selected")
+    return results
+
+
+def newest_run(runs: Path) -> Path:
+    """Return the run folder that was begun last. Raises OtvalUsageError where there is none."""
+    begun = [(path.stat().st_mtime_ns, path.parent) for path in runs.glob("*/run.json")]
+    if not begun:
+        raise OtvalUsageError(f"there is no run in {runs} yet: run pytest first, or give a run folder")
+    return max(begun)[1]
+
+
+def _show(lines: Iterable[Text]) -> None:
+    from rich.console import Console
+    from rich.text import Text as Coloured
+
+    console = Console(highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(Coloured(line.text, style=_COLOURS[line.style]))
+
+
+def _beside(arguments: argparse.Namespace) -> TextIO:
+    """Return where remarks go: standard output may be the JSON."""
+    return sys.stderr if arguments.json == "-" else sys.stdout
+
+
+def _write_json(target: str | None, about: dict[str, Any], name: str, entries: Iterator[dict[str, Any]]) -> None:
+    """Write an object with a list, an entry a line, one entry in memory at a time."""
+    if not target:
+        return
+    with _writing(target), _opened(target) as file:
+        head = json.dumps(about)[1:-1]
+        file.write(f'{{{head},\n"{name}": [')
+        for number, entry in enumerate(entries):
+            file.write(",\n" if number else "\n")
+            file.write(json.dumps(entry))
+        file.write("\n]}\n")
+
+
+@contextmanager
+def _opened(target: str) -> Iterator[TextIO]:
+    if target == "-":
+        yield sys.stdout
+    else:
+        with Path(target).open("w") as file:
+            yield file
+
+
+@contextmanager
+def _writing(target: str | None) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        # The reader has seen enough; Python would complain again when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        raise OtvalUsageError(f"{error.filename or target} cannot be written: {error.strerror}") from None

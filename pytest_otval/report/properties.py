@@ -1,0 +1,23 @@
+"""What junit's readers get of a result as plain properties."""
+
+from __future__ import annotations
+
+from pytest_otval.report.results import Row
+from pytest_otval.report.text import one_line
+
+
+def properties(row: Row) -> list[tuple[str, str]]:
+    """Return names and values, without those that a result does not have."""
+    values = {
+        "verdict": row.verdict,
+        "class": row.reason,
+        "stage": row.stage,
+        "score": "" if row.score is None else f"{row.score:g}",
+        "seconds": f"{row.seconds:.3f}",
+        "image": row.image,
+        "evidence": row.evidence,
+        "stricter": row.stricter,
+        "attempts": f"{row.attempts[0]}/{row.attempts[1]}" if row.attempts else "",
+        **dict(row.columns),
+    }
+    return [(one_line(name), one_line(value)) for name, value in values.items() if value]

@@ -1,0 +1,2 @@
+#!/bin/bash
+echo 2028-02-29 > /app/leap-day.txt
