@@ -1,14 +1,41 @@
-"""``--otval-tasks`` and ``--otval-limit``: fewer tasks of what the arguments select, before any node is made."""
+"""``--ignore``, ``--otval-tasks``, ``--otval-limit``: fewer tasks than the arguments select, before nodes are made."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from pytest_otval.core import OtvalUsageError
-from pytest_otval.glue.selection import DatasetSelection, Selection
+from pytest_otval.glue.selection import DatasetSelection, Selection, absolute
+from pytest_otval.task.index import tasks_folder
 
 _WILD = frozenset("*?[")
+
+
+def leave_out(selection: Selection, paths: Iterable[str], globs: Iterable[str], args: Iterable[str]) -> None:
+    """Leave out datasets and tasks whose folders are ignored; as with pytest, not what an argument names."""
+    ignored_paths = {absolute(Path(path)) for path in paths}
+    ignored_globs = [str(absolute(Path(pattern))) for pattern in globs]
+    if not ignored_paths and not ignored_globs:
+        return
+    named = {absolute(Path(arg.partition("::")[0])) for arg in args}
+
+    def ignored(path: Path) -> bool:
+        matches = path in ignored_paths or any(fnmatchcase(str(path), pattern) for pattern in ignored_globs)
+        return matches and path not in named
+
+    for name, chosen in list(selection.items()):
+        if not chosen.whole:
+            continue
+        if ignored(chosen.path):
+            del selection[name]
+            continue
+        folder = tasks_folder(chosen.path)
+        all_of_them = ignored(folder)
+        names = chosen.source.names()[0]
+        _take(chosen, [task for task in names if task in chosen.tasks or not (all_of_them or ignored(folder / task))])
 
 
 def narrow(selection: Selection, patterns: str, limit: int) -> None:
@@ -37,9 +64,13 @@ def narrow(selection: Selection, patterns: str, limit: int) -> None:
         if not names and not chosen.own_stages:
             del selection[dataset]
             continue
-        chosen.tasks = {name: None if chosen.whole else chosen.tasks[name] for name in names}
-        chosen.own_stages = chosen.own_stages or chosen.whole
-        chosen.whole = False
+        _take(chosen, names)
+
+
+def _take(chosen: DatasetSelection, names: list[str]) -> None:
+    chosen.tasks = {name: None if chosen.whole else chosen.tasks[name] for name in names}
+    chosen.own_stages = chosen.own_stages or chosen.whole
+    chosen.whole = False
 
 
 def _candidates(chosen: DatasetSelection, wanted: list[str]) -> list[str]:

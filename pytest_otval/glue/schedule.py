@@ -15,18 +15,23 @@ from xdist.workermanage import WorkerController, parse_tx_spec_config  # type: i
 
 from pytest_otval.glue.locality import Outlook, Outlooks
 from pytest_otval.glue.plan import PLAN
-from pytest_otval.glue.units import QUICK_AHEAD, Queue, Unit, make_units, needs_image, unit_of
+from pytest_otval.glue.units import Queue, Unit, make_units, needs_image, unit_of
 from pytest_otval.workspace import Workspace
 
 MOST_RETRIES = 2
 """How often an item whose worker died is given to another one."""
 
 
+QUICK_AHEAD, QUICK_SECONDS, PACE_ITEMS = 4, 0.02, 10
+"""Where items took less than this of late, as n/a ones do, a worker has some left when it hears of the next, or it
+would wait for each."""
+
+
 class TaskScheduling:
     """Hands out units, each to the first worker that is about to run dry (see xdist's ``scheduler.protocol``).
 
-    A worker starts an item only when it knows the next one, so with one item left it counts as run dry; no earlier,
-    or its next unit would wait behind a long one.
+    A worker starts an item only when it knows the next one, so with one item left it counts as run dry; no earlier
+    where items take their time, or its next unit would wait behind a long one.
 
     An item whose worker died, and the rest of its unit with it, goes to the end of the queue: it may take the next
     worker along, and by then little is left to be disturbed.
@@ -40,6 +45,8 @@ class TaskScheduling:
         self._collected: dict[WorkerController, Sequence[str]] = {}
         self._queue = Queue()
         self._assigned: dict[WorkerController, deque[Unit]] = {}
+        self._pace = 1.0
+        """Seconds that an item took of late; long until the first have ended."""
         self._restarts = get_default_max_worker_restart(config)
         self._deaths = 0
         self._killed_by: Counter[int] = Counter()
@@ -120,9 +127,7 @@ class TaskScheduling:
             self._hand_out(node)
 
     def _is_low(self, node: WorkerController) -> bool:
-        left = self._left(node)
-        ahead = left <= QUICK_AHEAD and self._queue.is_quick and all(unit.quick for unit in self._assigned[node])
-        return left <= 1 or ahead
+        return self._left(node) <= (QUICK_AHEAD if self._pace < QUICK_SECONDS else 1)
 
     def _hand_out(self, node: WorkerController) -> None:
         units = self._queue.take(node)
@@ -132,6 +137,7 @@ class TaskScheduling:
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
         """Note that an item has ended, and see to the worker's next unit."""
         assert self.collection is not None
+        self._pace += (duration - self._pace) / PACE_ITEMS
         units = self._assigned[node]
         unit = units[0]
         unit.items.remove(item_index)

@@ -19,7 +19,7 @@ from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.glue import extensions, options
 from pytest_otval.glue.engine import Engine
 from pytest_otval.glue.marks import chosen_stages
-from pytest_otval.glue.narrow import narrow
+from pytest_otval.glue.narrow import leave_out, narrow
 from pytest_otval.glue.notes import warn
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN, Plan
 from pytest_otval.glue.selection import split
@@ -47,6 +47,9 @@ def take_arguments(config: pytest.Config) -> None:
         selection, rest = split(config.args, config.invocation_params.dir, places, stages, unprepared)
         if not selection:
             return
+        _refuse_options_of_fixtures(config)
+        ignored = [config.getoption(name) or () for name in ("ignore", "ignore_glob")]
+        leave_out(selection, *ignored, config.args)
         narrow(selection, config.getoption("--otval-tasks"), config.getoption("--otval-limit"))
         out = _out(config, Workspace.from_environment())
     except OtvalUsageError as error:
@@ -63,13 +66,20 @@ def take_arguments(config: pytest.Config) -> None:
     config.stash[ENGINE] = Engine(config, out, worker)
 
 
+def _refuse_options_of_fixtures(config: pytest.Config) -> None:
+    """Refuse what would ask the stages and then not tell their answers: a set-up without a call."""
+    if config.getoption("setuponly", False):
+        raise pytest.UsageError("--setup-only and --setup-plan show fixtures, and tasks have none: list them by --co")
+
+
 def share_rootdir(config: pytest.Config) -> None:
     """Give workers, which xdist starts with our own arguments, this process's rootdir and ini file.
 
     pytest looks for both before it knows options of plugins, so it takes the DIR of ``--otval-out DIR`` for an
-    argument, and finds something else as soon as that folder exists.
+    argument, and finds something else as soon as that folder exists. Where this process read no ini file, as none of a
+    task, workers must not look for one either.
     """
-    given = [f"--rootdir={config.rootpath}", *([f"--config-file={config.inipath}"] if config.inipath else [])]
+    given = (f"--rootdir={config.rootpath}", f"--config-file={config.inipath or os.devnull}")
     params = config.invocation_params
     config.invocation_params = dataclasses.replace(params, args=(*given, *params.args))
 

@@ -157,7 +157,9 @@ class Stop:
         """Forget the decision of an earlier run into the same folder."""
         self._session = session
         if OUT in self._config.stash:
-            (self._config.stash[OUT] / STOPPED).unlink(missing_ok=True)
+            # A folder that cannot be written is refused when run.json is.
+            with suppress(OSError):
+                (self._config.stash[OUT] / STOPPED).unlink()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take an answer, and stop the run where it is one too many."""

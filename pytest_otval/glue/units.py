@@ -16,11 +16,8 @@ from statistics import fmean
 from pytest_otval.glue.locality import Outlook
 from pytest_otval.task.index import TASK_TOML
 
-
 QUICK_TOGETHER = 8
 """How many quick units a worker gets at a time: telling it of each costs more than running it."""
-QUICK_AHEAD = 4
-"""How many it has left when it gets the next."""
 
 
 def unit_of(nodeid: str) -> str:
@@ -106,11 +103,6 @@ class Queue:
 
     def __bool__(self) -> bool:
         return bool(self._blocks)
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether the first unit is quick."""
-        return bool(self._blocks) and next(iter(self._blocks.values())).units[0].quick
 
     def take(self, worker: Hashable) -> list[Unit]:
         """Return the next unit for a worker, or some quick ones. There must be one."""

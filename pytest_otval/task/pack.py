@@ -165,6 +165,8 @@ def _parquet_writer(file: Path) -> Iterator[Add]:
     with parquet.ParquetWriter(file, schema, **options) as writer:
 
         def flush() -> None:
+            if not rows:
+                return
             names, tasks = [row[0] for row in rows], [row[1] for row in rows]
             writer.write_table(pyarrow.table([names, tasks], schema=schema), row_group_size=len(rows))
             rows.clear()
@@ -175,13 +177,13 @@ def _parquet_writer(file: Path) -> Iterator[Add]:
                 _add_task(archive, folder, "")
             if buffer.tell() > MAX_ROW_BYTES:
                 raise Conclusion("bad-task", "it is larger than a GiB, which Parquet cannot hold: use tar or squashfs")
-            rows.append((name, buffer.getvalue()))
-            if len(rows) == ROW_GROUP_ROWS or sum(len(row[1]) for row in rows) >= ROW_GROUP_BYTES:
+            size = sum(len(row[1]) for row in rows) + buffer.tell()
+            if len(rows) == ROW_GROUP_ROWS or size > ROW_GROUP_BYTES:
                 flush()
+            rows.append((name, buffer.getvalue()))
 
         yield add
-        if rows:
-            flush()
+        flush()
 
 
 def _archive(file: BinaryIO) -> tarfile.TarFile:
@@ -219,7 +221,7 @@ def _entries(folder: Path, path: str) -> Iterator[tuple[str, Path]]:
     try:
         names = sorted(os.listdir(folder), key=os.fsencode)  # noqa: PTH208
     except OSError as error:
-        raise refusal(os.fsencode(path or "."), f"cannot be listed: {error.strerror}") from None
+        raise refusal(os.fsencode(path.rstrip("/") or "."), f"cannot be listed: {error.strerror}") from None
     for name in names:
         entry = folder / name
         yield path + name, entry

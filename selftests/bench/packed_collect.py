@@ -58,7 +58,8 @@ def measure(dataset: Path, what: str) -> None:
     names = source.names()[0] if what == "names" else []
     began = spent = time.process_time()
     # The kernel's other figure, ru_maxrss, begins with that of the process that started this one.
-    memory = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
+    status = Path("/proc/self/status").read_text().splitlines()
+    memory = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
     with tempfile.TemporaryDirectory() as scratch:
         for name in names[: len(names) // 2 : max(1, len(names) // 200)]:
             source.folder(name, Path(scratch))

@@ -109,10 +109,11 @@ KNOWN_BAD = '[otval.known_bad.{}]\nreason = "r"\nowner = "o"\nexpires = 2999-01-
     ],
 )
 @pytest.mark.parametrize("argument", ["datasets/demo", "datasets/demo/tasks/beta", "datasets/demo -m static"])
-def test_known_bad_that_has_no_effect_is_a_warning(project, task, stages, said, argument):
+def test_a_record_of_a_bad_task_that_has_no_effect_is_a_warning(project, task, stages, said, argument):
     project.dataset(tasks={"alpha": {}, "beta": {}}, otval=KNOWN_BAD.format(task, stages))
-    lines = [line.strip() for line in project.run("--co", "-Werror", *argument.split()).lines]
-    assert [line for line in lines if "known_bad" in line] == ([f"PytestCollectionWarning: {said}"] if said else [])
+    lines = project.run("--co", "-Werror", *argument.split()).lines
+    warnings = [line.partition("PytestCollectionWarning: ")[2] for line in lines if "Warning" in line]
+    assert warnings == ([said] if said else [])
 
 
 @pytest.mark.parametrize("key", ["known_bad", r'"known\u005fbad"'])
@@ -162,6 +163,6 @@ def test_a_stage_that_does_not_run_by_default_runs_where_it_is_named(project):
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_tasks_come_in_the_order_of_names_on_every_machine(project, workers):
     names = ["b", "a", "B", "a-1", "a.1", "a10", "a2", "_x"]
-    project.dataset(tasks=dict.fromkeys(names, {}))
+    project.dataset(tasks={name: {} for name in names})
     assert project.process(workers, "datasets/demo", "-m", "static").status == 0
     assert project.collect("datasets/demo/tasks", "-m", "noop") == ids(*sorted(names), stages=("noop",))

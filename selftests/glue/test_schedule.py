@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_otval.glue.locality import Outlook
-from pytest_otval.glue.schedule import MOST_RETRIES, TaskScheduling
-from pytest_otval.glue.units import QUICK_AHEAD, QUICK_TOGETHER, unit_of
+from pytest_otval.glue.schedule import MOST_RETRIES, QUICK_AHEAD, TaskScheduling
+from pytest_otval.glue.units import QUICK_TOGETHER, unit_of
 from selftests.glue.conftest import ids
 
 pytest_plugins = ["pytester"]
@@ -195,15 +195,17 @@ def test_each_worker_gets_a_task_before_any_gets_two():
     assert [node.queue for node in nodes] == [[0], [1]]
 
 
-def test_quick_items_go_out_some_at_a_time():
-    collection = ids(*(f"t{number:02}" for number in range(40)), stages=("static",))
+@pytest.mark.parametrize(("seconds", "ahead"), [(0.001, QUICK_AHEAD), (5.0, 1)])
+@pytest.mark.parametrize(("stage", "together"), [("static", QUICK_TOGETHER), ("oracle", 1)])
+def test_only_quick_items_wait_behind_others(seconds, ahead, stage, together):
+    collection = ids(*(f"t{number:03}" for number in range(200)), stages=(stage,))
     sched, (node,) = scheduler(collection, 1)
-    assert node.queue == list(range(QUICK_TOGETHER))
+    assert node.queue == list(range(max(2, together)))
     most = 0
     while node.may_run:
-        sched.mark_test_complete(node, node.queue.pop(0))
+        sched.mark_test_complete(node, node.queue.pop(0), duration=seconds)
         most = max(most, len(node.queue))
-    assert most == QUICK_TOGETHER + QUICK_AHEAD
+    assert most == ahead + together
     assert not sched.has_pending
 
 

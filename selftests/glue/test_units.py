@@ -98,6 +98,4 @@ def test_what_comes_back_is_first_or_last():
 
 def test_quick_units_are_taken_together():
     queue = Queue([*(Unit("q", quick=True) for _ in range(QUICK_TOGETHER + 1)), unit("a")])
-    assert queue.is_quick
     assert [names(queue.take(0)) for _ in range(3)] == ["q" * QUICK_TOGETHER, "q", "a"]
-    assert not queue.is_quick

@@ -206,5 +206,5 @@ def test_row_groups_are_small(tmp_path, monkeypatch):
     tasks = {f"t{number}": {b"x": b"1" * (50_000 if number > 7 else 10)} for number in range(10)}
     pack(dataset(tmp_path / "set", **tasks), Form.PARQUET, tmp_path / "out")
     groups = parquet.ParquetFile(tmp_path / "out/tasks.parquet").metadata
-    assert [groups.row_group(number).num_rows for number in range(groups.num_row_groups)] == [4, 4, 2]
+    assert [groups.row_group(number).num_rows for number in range(groups.num_row_groups)] == [4, 4, 1, 1]
     assert digests(tmp_path / "out", tmp_path / "scratch") == digests(tmp_path / "set", tmp_path / "scratch")

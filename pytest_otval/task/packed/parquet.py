@@ -1,7 +1,7 @@
 """Tasks in Parquet files: a row a task, column ``path`` its name, column ``task_binary`` a tar archive of it.
 
 Names are read without the other column. A file may have all its rows in one group, so a group is gone through row by
-row; who asks for tasks in their order, as a run does, goes through it once.
+row, which takes the memory of one page; who asks for tasks in their order, as a run does, goes through it once.
 """
 
 from __future__ import annotations
@@ -30,42 +30,54 @@ _READ_AHEAD = 1024 * 1024
 
 
 class ParquetSource(PackedSource):
-    """One or more Parquet files."""
+    """One or more Parquet files, whose rows count on from one to the next."""
 
     def __init__(self, dataset: Path, files: list[Path]) -> None:
         super().__init__(dataset)
         self._files = files
-        self._rows: dict[str, tuple[Path, int]] = {}
+        self._starts: list[int] = []
+        self._rows: dict[str, int] = {}
         self._cursor: _Cursor | None = None
 
     def anchor(self, name: str) -> Path:
         """Return the file with the task's row."""
-        return self._rows[name][0] if self.has(name) else self._files[0]
+        return self._place(self._rows[name])[0] if self.has(name) else self._files[0]
 
     def _read_names(self) -> tuple[set[str], set[str]]:
-        rows: dict[str, tuple[Path, int]] = {}
+        names: list[str] = []
+        self._starts = []
         for file in self._files:
-            for row, given in enumerate(_names(file)):
-                name = (given or "").removeprefix("./").rstrip("/")
-                if not name:
-                    raise OtvalUsageError(f"{_place(file, row)} has no `{NAMES}`: give the task a name")
-                if name in rows:
-                    places = f"{_place(*rows[name])} and {_place(file, row)}"
-                    raise OtvalUsageError(f"two tasks are called {name!r}: {places}; remove one")
-                rows[name] = file, row
-        self._rows = rows
+            self._starts.append(len(names))
+            names += map(_normal, _names(file))
+        self._rows = dict(zip(names, range(len(names)), strict=True))
+        if "" in self._rows:
+            raise OtvalUsageError(f"{self._shown(self._rows[''])} has no `{NAMES}`: give the task a name")
+        if len(self._rows) < len(names):
+            raise OtvalUsageError(self._twice(names))
         # What stands in a row is not looked at, so all are tasks, but for hidden ones, as in a folder of tasks.
-        return {name for name in rows if not name.startswith(".")}, set()
+        return {name for name in names if name[0] != "."}, set()
 
     def _entries(self, name: str) -> Iterator[Entry]:
-        file, row = self._rows[name]
+        file, row = self._place(self._rows[name])
         if self._cursor is None or self._cursor.file != file:
             self._cursor = _Cursor(file)
         yield from task_entries(io.BytesIO(self._cursor.task(row)), name)
 
+    def _place(self, row: int) -> tuple[Path, int]:
+        index = bisect_right(self._starts, row) - 1
+        return self._files[index], row - self._starts[index]
 
-def _place(file: Path, row: int) -> str:
-    return f"{os.path.relpath(file)} row {row}"
+    def _shown(self, row: int) -> str:
+        file, within = self._place(row)
+        return f"{os.path.relpath(file)} row {within}"
+
+    def _twice(self, names: list[str]) -> str:
+        row, name = next((row, name) for row, name in enumerate(names) if self._rows[name] != row)
+        return f"two tasks are called {name!r}: {self._shown(row)} and {self._shown(self._rows[name])}; remove one"
+
+
+def _normal(name: str | None) -> str:
+    return (name or "").removeprefix("./").rstrip("/")
 
 
 class _Cursor:

@@ -6,6 +6,8 @@ import sys
 
 import pyarrow
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 from pytest_otval.core import Conclusion, OtvalUsageError
@@ -166,6 +168,35 @@ def test_the_column_of_tasks_is_not_read_for_names(dataset):
     assert source_of(dataset).names() == (["a"], [])
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    tasks = [(name, task(name)) for name in "abc"]
+    options = {"row_group_size": 2, "compression": "zstd", "write_page_checksum": True}
+    return rows(tmp_path_factory.mktemp("small") / "x.parquet", tasks, **options).read_bytes()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@given(data=st.data())
+def test_any_changed_bytes_give_a_task_or_a_refusal(tmp_path, small, data):
+    changed = bytearray(small)
+    places = st.integers(0, len(small) - 1)
+    for place, byte in data.draw(st.lists(st.tuples(places, st.integers(0, 255)), min_size=1, max_size=4)):
+        changed[place] = byte
+    (tmp_path / "set").mkdir(exist_ok=True)
+    (tmp_path / "set/tasks.parquet").write_bytes(changed)
+    source = source_of(tmp_path / "set")
+    try:
+        names = source.names()[0]
+    except OtvalUsageError as error:
+        assert str(error).isprintable()
+        return
+    for name in names:
+        try:
+            source.folder(name, tmp_path / "scratch")
+        except Conclusion as conclusion:
+            assert conclusion.reason == "bad-task"
+
+
 GROUP_MB = 100
 MEASURE = """
 import sys
@@ -176,7 +207,6 @@ def peak():
 
 source = source_of(Path(sys.argv[1]))
 names = source.names()[0]
-source.folder("small", Path(sys.argv[2]))
 before = peak()
 for name in names[-2:]:
     source.folder(name, Path(sys.argv[2]))
@@ -186,8 +216,10 @@ print(peak() - before)
 
 def test_a_huge_group_is_read_with_little_memory(dataset, tmp_path):
     block = os.urandom(1024 * 1024)
-    tasks = [("small", task("x")), *((f"t{number:03}", tar(member("x", block))) for number in range(GROUP_MB))]
-    file = rows(dataset / "tasks.parquet", tasks, row_group_size=1000, compression="none", use_dictionary=False)
+    tasks = [(f"t{number:03}", tar(member("x", block))) for number in range(GROUP_MB)]
+    # Without this pyarrow looks at the size of a page every 1024 rows only.
+    options = {"write_batch_size": 1, "compression": "none", "use_dictionary": False}
+    file = rows(dataset / "tasks.parquet", tasks, row_group_size=1000, **options)
     assert parquet.ParquetFile(file).metadata.num_row_groups == 1
     argv = [sys.executable, "-c", MEASURE, str(dataset), str(tmp_path / "scratch")]
     kilobytes = int(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)

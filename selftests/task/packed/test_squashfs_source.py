@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 import socket
 import subprocess
 import zlib
@@ -89,9 +88,12 @@ def test_tasks_are_what_was_packed(tasks, tmp_path, options):
     assert {path.stat().st_mode & 0o7777 for path in (unpacked / "run", unpacked / "again")} == {0o755}
 
 
-@pytest.mark.skipif(shutil.which("setfattr") is None, reason="no setfattr")
 def test_attributes_are_no_matter(tasks, tmp_path):
-    subprocess.run(["setfattr", "-n", "user.x", "-v", "y", *tasks.glob("*/[a-z]*")], check=False)
+    try:
+        for path in (tasks / "second", tasks / "second/text", tasks / "second/empty folder"):
+            os.setxattr(path, "user.x", b"y")
+    except OSError as error:
+        pytest.skip(f"no attributes on this file system: {error.strerror}")
     source = source_of(image(tasks, tmp_path / "set", "-xattrs").parent)
     assert task_digest(source.folder("second", tmp_path / "scratch")) == task_digest(tasks / "second")
 
