@@ -88,7 +88,7 @@ REASONS: Mapping[str, Reason] = {
         allowlist="the task asks for an allowlist network, which cannot be enforced here",
         needs_network="the task asks for the public network and this run has none",
         unsupported_instruction="the Dockerfile uses an instruction that is not supported yet",
-        clock_not_shifted="programs of the image do not follow a shifted clock, as static ones and those of musl do not",
+        clock_not_shifted="programs of the image do not follow a shifted clock, such as static ones and those of musl",
     ),
 }
 """The closed list of reason classes; a class fixes the verdict."""

@@ -399,7 +399,7 @@ def test_archive_that_another_process_has_open(tmp_path):
     assert [dict(files(tmp_path, place)) for place in places] == [{"log": b"x"}] * 4
 
 
-@pytest.mark.parametrize("data", [b"not ours", gzip.compress(b"not ours"), bytes(100)])
+@pytest.mark.parametrize("data", [b"not ours", gzip.compress(b"not ours", mtime=0), bytes(100)])
 def test_file_of_somebody_else_is_left_alone(tmp_path, add, data):
     (tmp_path / "evidence").mkdir()
     (tmp_path / "evidence" / "main.tar.gz").write_bytes(data)

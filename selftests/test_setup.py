@@ -265,3 +265,14 @@ def _path_without_apptainer(setup: SetUp) -> str:
     for name in CALLED_BY_SETUP:
         (setup.bin / name).symlink_to(shutil.which(name) or name)
     return str(setup.bin)
+
+
+def test_the_command_pytest_passes_over_ini_files_of_tasks(setup):
+    """A new pytest would bring its own command; the next set-up has the last word."""
+    setup.complete()
+    command = setup.workspace / "envs/prep/bin/pytest"
+    command.write_text("from pytest import console_main\n")
+    setup.complete()
+    setup.log.write_text("")
+    subprocess.run([command, "a b", "-k", "x'y"], env=setup.env, check=True)
+    assert setup.calls("pytest") == ["-P -m pytest_otval.glue.start a b -k x'y"]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ def search_ini_files_from(outside: Callable[[Path], Path]) -> None:
 
     search = findpaths.locate_config
 
+    @wraps(search)
     def search_outside(invocation_dir: Path, args: Iterable[Path]) -> Any:
         return search(outside(invocation_dir), [outside(Path(arg).absolute()) for arg in args])
 

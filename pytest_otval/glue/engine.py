@@ -107,18 +107,18 @@ class Engine:
 
     def ask(self, asked: Asked) -> tuple[StageResult, Line]:
         """Ask a stage about a task and write its lines; return the answer and its line."""
-        evidence = Path("evidence", asked.dataset.name, asked.task, asked.stage)
-        digest, retries = "", 0
+        folder, digest, retries = None, "", 0
         try:
             at_hand = self._folders.get(asked.source, asked.dataset.name, asked.task)
             digest = at_hand.digest
-            result, retries = self._answer(asked, at_hand, self._evidence_folder(evidence))
+            folder = self._evidence_folder(asked)
+            result, retries = self._answer(asked, at_hand, folder)
         except Conclusion as conclusion:
             result = StageResult(conclusion.reason, conclusion.headline, conclusion.log)
         except Exception as error:
             headline = f"{type(error).__name__}: {error}".splitlines()[0]
             result = StageResult("internal", headline, traceback.format_exc(limit=-SHOWN_CALLS))
-        return result, self._record(asked, result, digest, retries, self._kept(evidence))
+        return result, self._record(asked, result, digest, retries, self._kept(folder) if folder else "")
 
     def ask_dataset(self, asked: Asked) -> tuple[StageResult, Line]:
         """Answer for a dataset.toml."""
@@ -149,44 +149,61 @@ class Engine:
         if count == 1 or not stage.repeats:
             return ask(stage, self.machine, question)
         earlier = self._earlier.of(asked.nodeid, at_hand.digest)
-        return ask_repeated(stage, self.machine, question, count, earlier)
+
+        def keep(attempt: StageResult, folder: Path) -> str:
+            place = self._kept(folder)
+            self._record_trials(asked, attempt, at_hand.digest, place)
+            return place
+
+        result, retries = ask_repeated(stage, self.machine, question, count, earlier, keep)
+        facts = {name: value for name, value in result.facts.items() if name != "trials"}
+        return replace(result, facts=facts), retries
+
+    def _record_trials(self, asked: Asked, result: StageResult, digest: str, evidence: str) -> None:
+        common = common_fields(self.settings, digest, asked.stage)
+        line = result_line(asked.nodeid, replace(result, facts={**result.facts, "evidence": evidence}), common)
+        for trial in trial_lines(line, result.facts.get("trials", ()), common):
+            self._ledger.write(trial)
 
     def _record(
         self, asked: Asked, result: StageResult, digest: str = "", retries: int = 0, evidence: str = ""
     ) -> Line:
         common = common_fields(self.settings, digest, asked.stage)
-        facts: Mapping[str, Any] = {**result.facts, "evidence": evidence}
+        facts: Mapping[str, Any] = {**result.facts, "evidence": evidence or result.facts.get("evidence", "")}
         expected = asked.known_bad is not None and asked.known_bad.expects(asked.stage, result.verdict)
         known_bad = str(asked.known_bad) if expected else ""
         line = result_line(asked.nodeid, replace(result, facts=facts), common, retries, known_bad)
         line = replace(line, columns=with_columns(line.as_dict(), self._columns))
-        for trial in trial_lines(line, facts.get("trials", ()), common):
-            self._ledger.write(trial)
+        self._record_trials(asked, result, digest, line.evidence)
         self._ledger.write(line)
         return line
 
-    def _evidence_folder(self, evidence: Path) -> Path:
+    def _evidence_folder(self, asked: Asked) -> Path:
         """Return where a stage writes its logs; on scratch, since the workspace counts files."""
-        folder = self._out if self.settings.run.keep else self.machine.scratch.folder
+        folder = self._evidence_root / "evidence" / asked.dataset.name / asked.task / asked.stage
         if self.settings.run.repeat == 1:
             # What an item that was run before left there is not this item's; of a repeated one, attempts add up.
-            shutil.rmtree(folder / evidence, ignore_errors=True)
-        return folder / evidence
+            shutil.rmtree(folder, ignore_errors=True)
+        return folder
 
-    def _kept(self, evidence: Path) -> str:
-        """Return the place where the logs are, once they are where they stay."""
-        if self.settings.run.keep:
-            return str(evidence) if (self._out / evidence).is_dir() else ""
-        folder = self.machine.scratch.folder / evidence
-        if not folder.is_dir():
+    @property
+    def _evidence_root(self) -> Path:
+        return self._out if self.settings.run.keep else self.machine.scratch.folder
+
+    def _kept(self, folder: Path) -> str:
+        """Return the place of a folder of logs, once they are where they stay; empty where there are none."""
+        if not folder.is_dir() or not any(folder.iterdir()):
             return ""
+        evidence = folder.relative_to(self._evidence_root)
+        if self.settings.run.keep:
+            return str(evidence)
         try:
             return self._archive.add(folder, str(evidence.relative_to("evidence")))
         except OSError as error:
             # The answer stands without its logs.
             return f"not kept: {error.strerror}"
         finally:
-            shutil.rmtree(self.machine.scratch.folder / "evidence", ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
         """Give back what the machine holds."""

@@ -48,8 +48,8 @@ def take_arguments(config: pytest.Config) -> None:
         if not selection:
             return
         _refuse_options_of_fixtures(config)
-        ignored = [config.getoption(name) or () for name in ("ignore", "ignore_glob")]
-        leave_out(selection, *ignored, config.args)
+        ignored, globs = config.getoption("ignore") or (), config.getoption("ignore_glob") or ()
+        leave_out(selection, ignored, globs, config.args)
         narrow(selection, config.getoption("--otval-tasks"), config.getoption("--otval-limit"))
         out = _out(config, Workspace.from_environment())
     except OtvalUsageError as error:

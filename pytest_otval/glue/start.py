@@ -7,17 +7,18 @@ there to object. So this comes before pytest.
 from __future__ import annotations
 
 import sys
-
-import pytest
+from importlib.metadata import distribution
 
 from pytest_otval.glue._compat import search_ini_files_from
 from pytest_otval.glue.guard import outside
 
 
 def main() -> int:
-    """Run pytest on the command line's arguments and return its exit status."""
+    """Do what pytest's own command does, and return its exit status."""
     search_ini_files_from(outside)
-    return pytest.console_main()
+    sys.argv[0] = "pytest"
+    (command,) = distribution("pytest").entry_points.select(group="console_scripts", name="pytest")
+    return int(command.load()())
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ wants the attempts 0 to N-1, and makes those that no earlier run into the same r
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pytest_otval.core import Conclusion, StageResult, Verdict
@@ -24,17 +25,26 @@ COVERAGE = 0.95
 MOST_NUMBERS = 5
 """How many attempts a headline names of each class."""
 
-_KEPT = ("score", "image", "scope", "isolation", "reproduce")
+_KEPT = ("score", "image", "scope", "isolation", "reproduce", "evidence")
 """What a trial line knows of an attempt's part of the result line."""
+
+Keep = Callable[[StageResult, Path], str]
+"""Takes an attempt that has ended, with its trials, and its folder of evidence; returns where that is kept."""
+
+
+def keep_nothing(result: StageResult, evidence: Path) -> str:
+    """Leave an attempt to the item's end."""
+    return ""
 
 
 def ask_repeated(
-    stage: Stage, machine: Machine, question: Question, count: int, earlier: Earlier
+    stage: Stage, machine: Machine, question: Question, count: int, earlier: Earlier, keep: Keep = keep_nothing
 ) -> tuple[StageResult, int]:
     """Ask a stage until ``count`` attempts are known; return what they add up to and the number of retries.
 
     Earlier attempts count if they ran over the same image. An answer that is none about an attempt ends the item at
-    once and is its answer: an error, blocked, n/a, or a task that cannot be read. Attempts before it are kept.
+    once and is its answer: an error, blocked, n/a, or a task that cannot be read. Attempts before it are kept: each
+    goes to ``keep`` as it ends, so that a process that is killed loses only what it was at.
     """
     try:
         known = {number: _earlier_result(line) for number, line in _same_image(machine, question, earlier).items()}
@@ -46,9 +56,12 @@ def ask_repeated(
             continue
         evidence = question.evidence / f"attempt-{number}"
         result, retries = ask(stage, machine, replace(question, attempt=number, evidence=evidence))
-        made.add(stage, number, result, retries)
+        trials = made.add(stage, number, result, retries)
+        facts = {**made.common, **result.facts}
+        place = keep(replace(result, facts={**facts, "trials": trials}), evidence)
+        result = replace(result, facts={**facts, "evidence": place})
         if not _is_of_an_attempt(result):
-            return replace(result, facts={**made.common, **result.facts, **made.facts}), made.retries
+            return replace(result, facts={**result.facts, **made.facts}), made.retries
         known[number] = result
     return _together(known, made), made.retries
 
@@ -85,15 +98,19 @@ class _Made:
         """Its trials, and the sum of its seconds by phase."""
         return {"trials": self._trials, "seconds": {name: round(value, 4) for name, value in self._seconds.items()}}
 
-    def add(self, stage: Stage, number: int, result: StageResult, retries: int) -> None:
-        """Take an attempt; a stage that tells of no trial had one."""
+    def add(self, stage: Stage, number: int, result: StageResult, retries: int) -> list[dict[str, Any]]:
+        """Take an attempt and return its trials; a stage that tells of no trial had one."""
         self.retries += retries
         self.common |= {name: result.facts[name] for name in ("image", "isolation") if name in result.facts}
         for phase, seconds in result.facts.get("seconds", {}).items():
             self._seconds[phase] += seconds
-        for trial in result.facts.get("trials") or self._of_no_trial(stage, result):
-            self._trials.append({**trial, "attempt": number, "number": self._next_number})
-            self._next_number += 1
+        trials = [
+            {**trial, "attempt": number, "number": self._next_number + index}
+            for index, trial in enumerate(result.facts.get("trials") or self._of_no_trial(stage, result))
+        ]
+        self._next_number += len(trials)
+        self._trials += trials
+        return trials
 
     @staticmethod
     def _of_no_trial(stage: Stage, result: StageResult) -> list[dict[str, Any]]:

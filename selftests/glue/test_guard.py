@@ -1,5 +1,6 @@
 """Nothing of a task is loaded on the host, and nothing is written into a dataset, however pytest is called."""
 
+import inspect
 import os
 import shutil
 import sys
@@ -13,8 +14,6 @@ from pytest_otval.glue.guard import outside
 from selftests.glue.conftest import ids
 
 pytest_plugins = ["pytester"]
-
-locate_config = findpaths.locate_config
 
 PYTHON = (
     "__init__.py",
@@ -41,6 +40,12 @@ INI = {
     "tox.ini": f"[pytest]\n{_AS_INI}",
     "setup.cfg": f"[tool:pytest]\n{_AS_INI}",
 }
+
+
+@pytest.fixture(autouse=True)
+def _pytest_as_it_is(monkeypatch):
+    """These tests may have been started as setup.sh's environment starts pytest."""
+    monkeypatch.setattr(findpaths, "locate_config", inspect.unwrap(findpaths.locate_config))
 
 
 @pytest.fixture
@@ -268,7 +273,6 @@ def words(place, folders):
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_hostile_files_everywhere(project, everywhere, canary, monkeypatch, layout, place):
-    monkeypatch.setattr("_pytest.config.findpaths.locate_config", locate_config)
     search_ini_files_from(outside)
     folders, real = everywhere(layout)
     before = entries(real)

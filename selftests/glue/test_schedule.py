@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pytest_otval.glue.locality import Outlook
 from pytest_otval.glue.schedule import MOST_RETRIES, QUICK_AHEAD, TaskScheduling
 from pytest_otval.glue.units import QUICK_TOGETHER, unit_of
+from pytest_otval.history import read_history
 from selftests.glue.conftest import ids
 
 pytest_plugins = ["pytester"]
@@ -254,6 +255,8 @@ def test_a_run_keeps_tasks_together(project):
     for task in "abcde":
         (home,) = [done for done in answered(project) if ids(task)[0] in done]
         assert [id for id in home if f"/{task}/" in id] == ids(task)
+    known = read_history(project.workspace / "history", "demo")["c"]
+    assert (known.image, known.seconds) == ("k", dict.fromkeys(("static", "build", "oracle", "noop"), 0.5))
 
 
 @pytest.mark.parametrize(("args", "ours"), [((), True), (("--dist", "loadfile"), False)])

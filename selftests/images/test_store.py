@@ -1,6 +1,7 @@
 """The store: once for each key, failures remembered, errors not."""
 
 import json
+import os
 import subprocess
 import threading
 
@@ -13,6 +14,9 @@ from pytest_otval.images.bases import own_sources
 from pytest_otval.images.model import ImageConfig, ImageRequest
 from pytest_otval.images.steps import shared_prefix
 from pytest_otval.images.store import Images, sweep_store
+from pytest_otval.sandbox.admission import Admission
+from pytest_otval.sandbox.base import Limits
+from pytest_otval.sandbox.budget import Budget
 
 FROM = "FROM debian:12\n"
 
@@ -95,6 +99,24 @@ def test_workers_wait_for_each_other(images, environment, fake_sandbox):
     for thread in threads:
         thread.join()
     assert runs(fake_sandbox) == ["one"]
+
+
+def test_only_what_is_built_asks_for_room_and_never_while_it_holds_some(images, environment, tmp_path, monkeypatch):
+    admission, asked = Admission(tmp_path / "scratch", Budget(tuple(os.sched_getaffinity(0)), 4096)), []
+    grant = admission.grant
+
+    def counted(need):
+        asked.append((need.cpus, need.memory_mb, need.gpus))
+        assert admission.held is None
+        return grant(need)
+
+    monkeypatch.setattr(admission, "grant", counted)
+    folder = environment(FROM + "RUN one\nCOPY file /\n", {"file": "x"})
+    limits = Limits(cpus=1, memory_mb=512, gpus=1)
+    images(admission=admission).ensure(ImageRequest(folder, None, 60.0, limits))
+    assert asked == [(1.0, 0, 0), (1, 512, 0), (1, 512, 0)], "the base, the steps before the first COPY, the rest"
+    images(admission=admission).ensure(ImageRequest(folder, None, 60.0, limits))
+    assert len(asked) == 3
 
 
 def test_fault_of_the_task_is_remembered(images, environment, fake_sandbox):

@@ -4,6 +4,8 @@ import pytest
 
 from pytest_otval.core import Conclusion
 from pytest_otval.images.model import Image, ImageConfig
+from pytest_otval.sandbox.gpus import Gpu
+from pytest_otval.stages import question as question_module
 from pytest_otval.stages.question import agent_image, config_of, require_owners, require_runnable, verifier_image
 from pytest_otval.task.load import load_task
 from selftests.fakes import TOML, FakeSandbox, make_task
@@ -64,10 +66,26 @@ def test_compose_of_a_separate_verifier(tmp_path):
         ('tpu = { type = "v4", topology = "2x2" }', "no-gpu"),
     ],
 )
-def test_machines_that_are_not_here(tmp_path, lines, reason):
+def test_machines_that_are_not_here(tmp_path, monkeypatch, lines, reason):
+    monkeypatch.setattr(question_module, "node_gpus", lambda: ())
     assert reason_of(make_task(tmp_path, toml=f"[environment]\n{lines}\n"))[0] == reason
     toml = f"[verifier.environment]\n{lines}\n"
     assert reason_of(make_task(tmp_path / "verifier", toml=toml))[0] == reason
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ("gpus = 2", "runnable"),
+        ("gpus = 3", "no-gpu"),
+        ('gpus = 1\ngpu_types = ["H100", "T4"]', "runnable"),
+        ('gpus = 1\ngpu_types = ["H100"]', "no-gpu"),
+        ('gpus = 1\ntpu = { type = "v4", topology = "2x2" }', "no-gpu"),
+    ],
+)
+def test_gpus_of_this_machine(tmp_path, monkeypatch, lines, reason):
+    monkeypatch.setattr(question_module, "node_gpus", lambda: (Gpu(0, model="Tesla T4"), Gpu(1, model="NVIDIA L4")))
+    assert reason_of(make_task(tmp_path, toml=f"[environment]\n{lines}\n"))[0] == reason
 
 
 def test_bad_task_says_what_is_wrong(tmp_path):

@@ -106,6 +106,22 @@ def test_evidence_of_each_attempt_has_its_folder(grading):
     assert "trial 1 says 1" in (question.evidence / "attempt-1/verifier/test-stdout.txt").read_text()
 
 
+def test_each_attempt_is_kept_as_it_ends(grading):
+    def keep(result, evidence):
+        ended = (evidence / "verifier/test-stdout.txt").read_text()
+        kept.append((result.reason, trials(result), evidence.name, ended))
+        return f"place of {evidence.name}"
+
+    kept = []
+    machine, question = grading(1, 0)
+    result, _ = ask_repeated(ORACLE, machine, question, 2, NONE, keep)
+    assert kept == [
+        ("expected", [(0, 0, "expected", 1.0)], "attempt-0", "trial 0 says 1\n"),
+        ("wrong-reward", [(1, 1, "wrong-reward", 0.0)], "attempt-1", "trial 1 says 0\n"),
+    ]
+    assert result.facts["evidence"] == "place of attempt-1", "of the attempt that is shown"
+
+
 def test_an_error_ends_the_item_and_keeps_what_came_before(grading):
     machine, question = grading(1, 1, "killed", "killed", "killed")
     result, retries = ask_repeated(ORACLE, machine, question, 5, NONE)
