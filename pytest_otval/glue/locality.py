@@ -17,7 +17,7 @@ from pytest_otval.task.index import TASK_TOML, tasks_folder
 from pytest_otval.task.reading import NotReadableError, is_folder, read_regular
 
 _DOCKER_IMAGE = re.compile(rb"""^[ \t]*docker_image[ \t]*=[ \t]*["']([^"'\n]+)["']""", re.MULTILINE)
-_MOST_BYTES = 1024 * 1024
+_MOST_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,14 @@ class Outlooks:
         self._tasks: dict[str, Path] = {}
         self._ready: dict[str, bool] = {}
 
-    def get(self, dataset: str, task: str) -> Outlook:
-        """Return what is known of a task."""
+    def get(self, dataset: str, task: str, with_image: bool) -> Outlook:
+        """Return what is known of a task; its files are looked at for the image only."""
         if dataset not in self._history:
             self._history[dataset] = read_history(self._workspace / "history", dataset)
             self._tasks[dataset] = tasks_folder(self._selection[dataset].path)
         record = self._history[dataset].get(task, Record())
+        if not with_image:
+            return Outlook(seconds=record.seconds)
         image = image_hint(self._tasks[dataset] / task, self._force_build) or record.image
         return Outlook(image, self._is_ready(record.image), record.seconds)
 

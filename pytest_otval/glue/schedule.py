@@ -7,15 +7,15 @@ each item in a list, counts what is done each time, and asks for a new unit whil
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from xdist.dsession import get_default_max_worker_restart  # type: ignore[import-untyped]
 from xdist.workermanage import WorkerController, parse_tx_spec_config  # type: ignore[import-untyped]
 
-from pytest_otval.glue.locality import Outlook, Outlooks
+from pytest_otval.glue.locality import Outlooks
 from pytest_otval.glue.plan import PLAN
-from pytest_otval.glue.units import Queue, Unit, make_units, needs_image, unit_of
+from pytest_otval.glue.units import Look, Queue, Unit, make_units, needs_image, unit_of
 from pytest_otval.workspace import Workspace
 
 MOST_RETRIES = 2
@@ -37,7 +37,7 @@ class TaskScheduling:
     worker along, and by then little is left to be disturbed.
     """
 
-    def __init__(self, config: pytest.Config, outlook: Callable[[str, str], Outlook]) -> None:
+    def __init__(self, config: pytest.Config, outlook: Look) -> None:
         self.config = config
         self.collection: Sequence[str] | None = None
         self._outlook = outlook

@@ -16,6 +16,9 @@ from statistics import fmean
 from pytest_otval.glue.locality import Outlook
 from pytest_otval.task.index import TASK_TOML
 
+Look = Callable[[str, str, bool], Outlook]
+"""Tells what is known of a task, by its dataset, its name, and whether its image matters."""
+
 QUICK_TOGETHER = 8
 """How many quick units a worker gets at a time: telling it of each costs more than running it."""
 
@@ -42,23 +45,23 @@ class Unit:
     """Whether no item starts a container."""
 
 
-def make_units(collection: Sequence[str], outlook: Callable[[str, str], Outlook]) -> list[Unit]:
-    """Return the units of a collection of node ids, in its order; ``outlook`` is asked by dataset and task."""
+def make_units(collection: Sequence[str], outlook: Look) -> list[Unit]:
+    """Return the units of a collection of node ids, in its order."""
     numbers: dict[str, deque[int]] = {}
     for number, nodeid in enumerate(collection):
         numbers.setdefault(unit_of(nodeid), deque()).append(number)
     return [_unit(name, items, collection, outlook) for name, items in numbers.items()]
 
 
-def _unit(name: str, items: deque[int], collection: Sequence[str], outlook: Callable[[str, str], Outlook]) -> Unit:
+def _unit(name: str, items: deque[int], collection: Sequence[str], outlook: Look) -> Unit:
     parts = name.split("/")
     if not name.endswith(f"/{TASK_TOML}") or len(parts) != 5:
         return Unit(items)
-    known = outlook(parts[1], parts[3])
     stages = [collection[item].rpartition("::")[2] for item in items]
     quick = not any(map(needs_image, stages))
+    known = outlook(parts[1], parts[3], not quick)
     times = [known.seconds[stage] for stage in stages if stage in known.seconds]
-    return Unit(items, "" if quick else known.image, known.ready, sum(times) if times else None, quick)
+    return Unit(items, known.image, known.ready, sum(times) if times else None, quick)
 
 
 def needs_image(stage: str) -> bool:

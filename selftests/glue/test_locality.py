@@ -83,18 +83,18 @@ def answer(task, stage, seconds, key=KEY):
 def test_history_tells_times_and_whether_the_image_is_there(task, tmp_path):
     task("a", "FROM x")
     learn(tmp_path / "workspace" / "history", [answer("a", "oracle", 2.5)])
-    before = outlooks(tmp_path, tmp_path / "set").get("set", "a")
+    before = outlooks(tmp_path, tmp_path / "set").get("set", "a", True)
     assert before.image.startswith("dockerfile:")
     assert (before.ready, before.seconds) == (False, {"oracle": 2.5})
     (tmp_path / "workspace" / "images").mkdir()
     (tmp_path / "workspace" / "images" / f"{KEY}.json").touch()
-    assert outlooks(tmp_path, tmp_path / "set").get("set", "a").ready
+    assert outlooks(tmp_path, tmp_path / "set").get("set", "a", True).ready
 
 
 def test_of_a_packed_task_history_tells_the_image(tmp_path):
     (tmp_path / "packed").mkdir()
     learn(tmp_path / "workspace" / "history", [answer("a", "build", 1.0), answer("b", "build", 1.0, "../../x")])
     known = outlooks(tmp_path, tmp_path / "packed")
-    assert known.get("set", "a").image == KEY
-    assert not known.get("set", "b").ready
-    assert known.get("set", "c").image == ""
+    assert known.get("set", "a", True).image == KEY
+    assert not known.get("set", "b", True).ready
+    assert known.get("set", "c", True).image == ""

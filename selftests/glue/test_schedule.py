@@ -55,7 +55,7 @@ class Config:
         return [f"{self.workers}*popen"]
 
 
-def scheduler(collection, workers, outlook=lambda dataset, task: Outlook(), restarts=None):
+def scheduler(collection, workers, outlook=lambda dataset, task, with_image: Outlook(), restarts=None):
     sched = TaskScheduling(Config(workers, restarts), outlook)
     nodes = [Node(f"gw{number}") for number in range(workers)]
     for node in nodes:
@@ -211,7 +211,7 @@ def test_only_quick_items_wait_behind_others(seconds, ahead, stage, together):
 
 
 def test_an_image_is_made_by_one_worker_while_there_is_other_work():
-    def outlook(dataset, task):
+    def outlook(dataset, task, with_image):
         return Outlook("shared" if task < "c" else task)
 
     collection = ids(*"abcd", stages=("static", "build"))

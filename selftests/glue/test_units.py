@@ -22,9 +22,9 @@ def test_unit_of(nodeid, unit):
 
 
 def test_units_of_a_collection():
-    def outlook(dataset, task):
-        assert dataset == "demo"
-        return {"a": Outlook("x", True, {"build": 2.0, "noop": 1.0, "judge": 9.0}), "b": Outlook("y")}[task]
+    def outlook(dataset, task, with_image):
+        assert (dataset, with_image) == ("demo", task == "a")
+        return {"a": Outlook("x", True, {"build": 2.0, "noop": 1.0, "judge": 9.0}), "b": Outlook()}[task]
 
     collection = [*ids("a"), "test_plain.py::test_one", *ids("b", stages=("static",))]
     first, plain, last = make_units(collection, outlook)
