@@ -18,6 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _add_image(commands)
     _add_dataset(commands)
     _add_report(commands)
+    _add_checks(commands)
     arguments = parser.parse_args(argv)
     try:
         status: int = arguments.run(arguments)
@@ -61,6 +62,13 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     report.set_defaults(run=run_report)
 
 
+def _add_checks(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    checks = commands.add_parser("checks", help="list the static checks, or explain one")
+    checks.add_argument("id", nargs="?", metavar="ID", help="explain this one")
+    checks.add_argument("--json", action="store_true", help="print JSON in place of text")
+    checks.set_defaults(run=_checks)
+
+
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
@@ -74,6 +82,12 @@ def _doctor(arguments: argparse.Namespace) -> int:
     from pytest_otval.cluster.doctor import run_doctor
 
     return run_doctor(arguments.cluster, as_json=arguments.json)
+
+
+def _checks(arguments: argparse.Namespace) -> int:
+    from pytest_otval.checks.catalogue import show_checks
+
+    return show_checks(arguments.id, as_json=arguments.json)
 
 
 def _prepare(arguments: argparse.Namespace) -> int:

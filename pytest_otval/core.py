@@ -42,7 +42,7 @@ REASONS: Mapping[str, Reason] = {
     **_reasons(
         Verdict.FAIL,
         bad_task="task.toml or the task's layout cannot be read, so no question can be asked",
-        static_findings="the files of the task have at least one error",
+        static_findings="the files of the task have at least one error, or what --otval-severity counts as one",
         build_failed="an instruction of the Dockerfile failed",
         build_timeout="the image was not built within build_timeout_sec",
         wrong_reward="the score is on the wrong side of the threshold",
@@ -95,11 +95,18 @@ REASONS: Mapping[str, Reason] = {
 
 
 class Severity(StrEnum):
-    """How bad a finding is. Only errors, which are facts, fail the static stage."""
+    """How bad a finding is. Errors are facts; only they fail the static stage, unless ``--otval-severity`` differs."""
 
     ERROR = "error"
     WARNING = "warning"
     INFO = "info"
+
+    def at_least(self, other: Severity) -> bool:
+        """Whether it is as bad as another, or worse."""
+        return _RANK[self] >= _RANK[other]
+
+
+_RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +123,10 @@ class Finding:
     """1-based; None where the finding is about the whole file."""
     fix: str = ""
     """What to do about it, one line."""
+    allowed: str = ""
+    """Why somebody allows it; empty where nobody does. What is allowed is recorded and fails nothing."""
+    allowed_by: str = ""
+    """Where that is said: ``tests/test.sh:4``, ``task.toml:12``, ``dataset.toml (OWNER until DATE)``."""
 
     def __str__(self) -> str:
         where = self.path if self.line is None else f"{self.path}:{self.line}"
@@ -123,7 +134,7 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding in plain JSON types."""
-        return {
+        values: dict[str, Any] = {
             "check": self.check,
             "severity": str(self.severity),
             "message": self.message,
@@ -131,6 +142,20 @@ class Finding:
             "line": self.line,
             "fix": self.fix,
         }
+        return {**values, "allowed": self.allowed, "allowed_by": self.allowed_by} if self.allowed else values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Finding:
+        """Return the finding that ``as_dict`` gave. Raises TypeError, ValueError or KeyError for anything else."""
+        return cls(**{**values, "severity": Severity(values["severity"])})
+
+
+def printable(text: str) -> str:
+    """Return a text that any terminal, XML or JSON writer takes: hostile names hold controls and broken UTF-8."""
+    safe = text.encode("utf-8", "backslashreplace").decode()
+    if safe.isprintable():
+        return safe
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in safe)
 
 
 class OtvalUsageError(Exception):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -56,6 +56,8 @@ class Line:
     scope: str = ""
     checks: Sequence[Mapping[str, Any]] = ()
     """Findings of the static stage."""
+    fixes: Sequence[Mapping[str, Any]] = ()
+    """What ``--otval-fix`` changed before the answer, and what it could not."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Per phase, and ``total``."""
     cached_from: str | None = None
@@ -74,7 +76,8 @@ class Line:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the line as ``read_ledger`` yields it."""
-        values = {"v": SCHEMA, **asdict(self), "class": self.reason}
+        # Shallow: a copy of all findings costs more than all else about a line.
+        values = {"v": SCHEMA, **{name: getattr(self, name) for name in Line.__slots__}, "class": self.reason}
         del values["reason"]
         values["time"] = self.time or datetime.now(UTC).isoformat(timespec="milliseconds")
         return values
@@ -89,26 +92,31 @@ class Ledger:
 
     def __init__(self, run: Path, writer: str) -> None:
         self.path = run / "ledger" / f"{writer}.jsonl"
+        self._handle: int | None = None
+        self._whole = True
+        """Whether the file ends with a whole line."""
 
     def write(self, line: Line) -> None:
         """Append a line and hand it to the kernel in one write, so that a crash cannot mix two."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self._handle is None:
+            self._handle = self._opened()
         data = (line.as_json() + "\n").encode()
-        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            if not self._ends_whole():
-                data = b"\n" + data
-            os.write(handle, data)
-        finally:
-            os.close(handle)
+        if not self._whole:
+            data = b"\n" + data
+        self._whole = os.write(self._handle, data) == len(data)
 
-    def _ends_whole(self) -> bool:
-        size = self.path.stat().st_size
-        if size == 0:
-            return True
-        with self.path.open("rb") as file:
-            file.seek(size - 1)
-            return file.read(1) == b"\n"
+    def _opened(self) -> int:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        size = os.fstat(handle).st_size
+        self._whole = size == 0 or os.pread(handle, 1, size - 1) == b"\n"
+        return handle
+
+    def close(self) -> None:
+        """Close the file; the next line opens it again."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
 
 def read_ledger(run: Path) -> Iterator[dict[str, Any]]:

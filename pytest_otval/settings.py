@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 
-from pytest_otval.core import Rules
+from pytest_otval.core import Rules, Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class VerdictSettings:
     """Run the verifier's tests in random order, where the verifier runs pytest."""
     clock_shift: str = ""
     """How far the verifier's clock is put forward, as ``400d`` or ``-12h``; empty: not at all."""
+    severity: Severity = Severity.ERROR
+    """The mildest finding that fails the static stage."""
     flavour: str = ""
     """How the sandbox maps uids; probed once."""
 
@@ -37,9 +40,15 @@ class VerdictSettings:
 
         So a new setting leaves the digests of before as they are.
         """
-        usual = asdict(VerdictSettings())
-        chosen = {name: value for name, value in asdict(self).items() if value != usual[name]}
-        return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
+        return _digest(self)
+
+
+@cache
+def _digest(settings: VerdictSettings) -> str:
+    """Return the digest of settings, made once: every line of a ledger has it."""
+    usual = asdict(VerdictSettings())
+    chosen = {name: value for name, value in asdict(settings).items() if value != usual[name]}
+    return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,8 @@ class RunSettings:
     """Name of the cluster profile."""
     keep: bool = False
     """Keep the scratch folders of trials, and evidence as loose files."""
+    fix: bool = False
+    """Repair what the static stage finds and can repair; the repaired task is what is asked about."""
     repeat: int = 1
     """How many attempts a stage that can repeat makes. More of them find more; none changes what one attempt gives."""
     stop_if: str = ""

@@ -35,6 +35,11 @@ class Workspace:
         return self.root / "images"
 
     @property
+    def cache(self) -> Path:
+        """What can be computed again."""
+        return self.root / "cache"
+
+    @property
     def datasets(self) -> Path:
         """Prepared datasets."""
         return self.root / "datasets"

@@ -1,6 +1,7 @@
 from dataclasses import fields, replace
 from types import SimpleNamespace
 
+from pytest_otval.core import Severity
 from pytest_otval.glue.options import add_options
 from pytest_otval.settings import RunSettings, VerdictSettings
 
@@ -11,6 +12,7 @@ OTHER = {
     "timeout_multiplier": 2.0,
     "shuffle_tests": True,
     "clock_shift": "1d",
+    "severity": Severity.INFO,
     "flavour": "userns",
 }
 NOT_OPTIONS = {"flavour", "writer"}

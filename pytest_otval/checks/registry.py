@@ -4,15 +4,39 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 
+from pytest_otval.checks.allow import DatasetAllows, with_allowed
 from pytest_otval.checks.context import CheckContext, CheckSettings
-from pytest_otval.core import Conclusion, Finding, Severity
+from pytest_otval.core import Conclusion, Finding, Severity, printable
 from pytest_otval.task.load import Task
 
-FAMILIES = ("files", "entries", "text", "scripts", "docker", "rewards", "vacuous", "network")
+FAMILIES = (
+    "files",
+    "entries",
+    "text",
+    "scripts",
+    "docker",
+    "docker_hygiene",
+    "docker_packages",
+    "docker_git",
+    "compose",
+    "leaks",
+    "rewards",
+    "vacuous",
+    "verify_trust",
+    "verify_network",
+    "python_tests",
+    "instruction",
+    "unsaid",
+    "toml",
+    "steps",
+    "separate",
+    "solution",
+    "solution_runs",
+)
 """The modules of this package that register checks, in the order they run."""
 
 
@@ -34,6 +58,20 @@ Look = Callable[[CheckContext], Iterator[Place]]
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """What a repair makes of one file of the task; None leaves content or mode as they are."""
+
+    path: str
+    """Relative to the task folder: a regular file, reached through no link."""
+    content: bytes | None = None
+    executable: bool | None = None
+
+
+Repair = Callable[[CheckContext, Finding], Iterator[Change]]
+"""Yields the changes that do away with a finding, where they surely change nothing else that counts."""
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """One question about a task's files."""
 
@@ -45,24 +83,28 @@ class Check:
     fix: str
     """What to do about it, one line."""
     look: Look
+    repair: Repair | None = None
+    """What ``--otval-fix`` does about it; None where a person has to."""
 
     def __call__(self, context: CheckContext) -> Iterator[Finding]:
         """Yield what the check finds in a task."""
         for place in self.look(context):
             severity = self.severity if place.severity is None else place.severity
             fix = place.fix or self.fix
-            yield Finding(self.id, severity, _printable(place.message), _printable(place.path), place.line, fix)
+            yield Finding(self.id, severity, printable(place.message), printable(place.path), place.line, fix)
 
 
 _CHECKS: dict[str, Check] = {}
 
 
-def check(id: str, *, severity: Severity, family: str, explains: str, fix: str) -> Callable[[Look], Look]:
+def check(
+    id: str, *, severity: Severity, family: str, explains: str, fix: str, repair: Repair | None = None
+) -> Callable[[Look], Look]:
     """Register a function that yields places as the check of that id."""
 
     def register(look: Look) -> Look:
         assert id not in _CHECKS, f"two checks are called {id}"
-        _CHECKS[id] = Check(id, severity, family, explains, fix, look)
+        _CHECKS[id] = Check(id, severity, family, explains, fix, look, repair)
         return look
 
     return register
@@ -77,17 +119,21 @@ def all_checks() -> Mapping[str, Check]:
 
 
 def run_checks(
-    task: Task, settings: CheckSettings | None = None, checks: Iterable[Check] | None = None
+    task: Task,
+    settings: CheckSettings | None = None,
+    checks: Iterable[Check] | None = None,
+    allowed: DatasetAllows | None = None,
 ) -> tuple[Finding, ...]:
     """Return all findings about a task, those of its task.toml included, sorted by path, line and id.
 
-    ``checks`` are ours where none are given.
+    ``checks`` are ours where none are given; ``allowed`` is what the dataset allows.
 
     Raises Conclusion ``internal`` where a check crashes: a bug of ours is no answer about the task.
     """
     context = CheckContext(task, settings)
     findings = set(task.findings)
-    for one in all_checks().values() if checks is None else checks:
+    asked = list(all_checks().values() if checks is None else checks)
+    for one in asked:
         try:
             findings.update(one(context))
         except Conclusion:
@@ -95,10 +141,18 @@ def run_checks(
         except Exception as error:
             headline = f"check {one.id} crashed on {task.path}: {type(error).__name__}: {error}"
             raise Conclusion("internal", headline) from error
-    return tuple(sorted(findings, key=lambda found: (found.path, found.line or 0, found.check, found.message)))
+    said = with_allowed(context, findings, {one.id for one in asked}, allowed or DatasetAllows())
+    return tuple(sorted(map(_shown, said), key=lambda found: (found.path, found.line or 0, found.check, found.message)))
 
 
-def _printable(text: str) -> str:
-    """Return a text that any terminal, XML or JSON writer takes: hostile names hold controls and broken UTF-8."""
-    safe = text.encode("utf-8", "backslashreplace").decode()
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in safe)
+def _shown(found: Finding) -> Finding:
+    """Return a finding whose words of a task, if it has any that no check cleaned, can be shown."""
+    if not found.allowed and not found.check.startswith("allow-"):
+        return found
+    return replace(
+        found,
+        message=printable(found.message),
+        path=printable(found.path),
+        allowed=printable(found.allowed),
+        allowed_by=printable(found.allowed_by),
+    )

@@ -12,10 +12,10 @@ import subprocess
 from collections.abc import Iterator
 from functools import lru_cache
 
-from pytest_otval.checks.context import CheckContext, Script, Source
-from pytest_otval.checks.registry import Place, check
+from pytest_otval.checks.context import BOM, CheckContext, Script, Source
+from pytest_otval.checks.registry import Change, Place, check
 from pytest_otval.checks.shell import ShellCommand, parse_shell
-from pytest_otval.core import Conclusion, Severity
+from pytest_otval.core import Conclusion, Finding, Severity
 
 _SHELLS = re.compile(r"(?:^|/|\s)(?:bash|sh|dash|ash)(?:\s|$)")
 _PYTHON = re.compile(r"(?:^|/|\s)python[\d.]*(?:\s|$)")
@@ -139,12 +139,28 @@ def _newer_fstring(text: str, error: SyntaxError) -> bool:
     return any(re.search(r"\b[rR]?[fFtT][rR]?[\"']", line) for line in near)
 
 
+_WITHOUT_BASH = re.compile(rb"^\s*FROM\s[^#\n]*(?:alpine|busybox)", re.IGNORECASE | re.MULTILINE)
+
+
+def add_shebang(context: CheckContext, finding: Finding) -> Iterator[Change]:
+    """Name bash where no program is named: it is what Harbor starts such a script by, where the image has it."""
+    source = context.source(finding.path)
+    if source is None or not source.whole or source.shebang or source.is_binary or source.raw.startswith(BOM):
+        return
+    dockerfile = context.source("environment/Dockerfile")
+    if dockerfile is None or _WITHOUT_BASH.search(dockerfile.raw):
+        return
+    if not _looks_python(source.text) and shell_error(source.text) is None:
+        yield Change(finding.path, b"#!/bin/bash\n" + source.raw)
+
+
 @check(
     "scripts-shebang",
     severity=Severity.ERROR,
     family="scripts",
     explains="Harbor executes test.sh and solve.sh directly, so their first line says which program runs them.",
     fix="make the first line `#!/bin/bash`, or name the program that the script is written for",
+    repair=add_shebang,
 )
 def shebang(context: CheckContext) -> Iterator[Place]:
     """Look for scripts whose first line names no program, or the wrong one."""
@@ -160,12 +176,23 @@ def shebang(context: CheckContext) -> Iterator[Place]:
             yield Place(script.path, "its shebang names Python, and it is a shell script", 1)
 
 
+def set_exec_bit(context: CheckContext, finding: Finding) -> Iterator[Change]:
+    """Make what a script calls executable."""
+    for script, source in _readable(context):
+        if script.path == finding.path:
+            for command, path in _called(context, script, source):
+                entry = context.file(path)
+                if command.line == finding.line and entry is not None and not entry.executable:
+                    yield Change(entry.path, executable=True)
+
+
 @check(
     "scripts-exec-bit",
     severity=Severity.ERROR,
     family="scripts",
     explains="A file without the executable bit cannot be called directly: `Permission denied`, status 126.",
     fix="chmod +x the file, or call it with its interpreter",
+    repair=set_exec_bit,
 )
 def exec_bit(context: CheckContext) -> Iterator[Place]:
     """Look for scripts of the task that another one calls by their path though they are not executable."""

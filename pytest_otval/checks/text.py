@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pytest_otval.checks.context import BOM, CheckContext, Source
 from pytest_otval.checks.registry import Place, check
+from pytest_otval.checks.repairs import no_byte_order_mark, unix_line_ends
 from pytest_otval.core import Severity
 
 _SCRIPT_SUFFIXES = (".sh", ".bash")
@@ -30,6 +31,7 @@ def _scripts(context: CheckContext) -> dict[str, bool]:
     family="text",
     explains="A carriage return is part of the program's name in `#!/bin/bash\\r`: the script does not start.",
     fix="convert the line ends: sed -i 's/\\r$//' FILE",
+    repair=unix_line_ends,
 )
 def crlf(context: CheckContext) -> Iterator[Place]:
     """Look for CRLF line ends in scripts, Dockerfiles and task.toml; an error where a shebang is hit."""
@@ -59,6 +61,7 @@ def _first_crlf(source: Source) -> int | None:
     family="text",
     explains="Behind a byte order mark the kernel does not see `#!`: whichever shell starts the script runs it.",
     fix="remove the mark: sed -i '1s/^\\xef\\xbb\\xbf//' FILE",
+    repair=no_byte_order_mark,
 )
 def byte_order_mark(context: CheckContext) -> Iterator[Place]:
     """Look for a byte order mark in scripts and instructions."""

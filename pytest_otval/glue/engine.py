@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_otval.core import Conclusion, Finding, Severity, StageResult
+from pytest_otval.core import Conclusion, StageResult
 from pytest_otval.glue import extensions, options
 from pytest_otval.glue.lines import common_fields, result_line, trial_lines, with_columns
 from pytest_otval.ledger import Ledger, Line, read_run
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_otval.profile import Profile
     from pytest_otval.stages.earlier import EarlierAttempts
     from pytest_otval.stages.machine import Machine
+    from pytest_otval.stages.question import Known
     from pytest_otval.task.dataset import Dataset, KnownBad
     from pytest_otval.task.source import TaskSource
 
@@ -62,6 +63,11 @@ class Engine:
         """The settings of the run, as the controller wrote them down."""
         flavour = str(read_run(self._out).get("flavour", ""))
         return options.make_settings(self._config, self._out, flavour, self._writer)
+
+    @cached_property
+    def _trouble(self) -> Mapping[str, str] | None:
+        """What keeps this machine from running containers."""
+        return read_run(self._out).get("trouble")
 
     @cached_property
     def _profile(self) -> Profile:
@@ -108,21 +114,32 @@ class Engine:
     def ask(self, asked: Asked) -> tuple[StageResult, Line]:
         """Ask a stage about a task and write its lines; return the answer and its line."""
         folder, digest, retries = None, "", 0
+        fixes: list[dict[str, Any]] = []
         try:
             at_hand = self._folders.get(asked.source, asked.dataset.name, asked.task)
             digest = at_hand.digest
-            folder = self._evidence_folder(asked)
-            result, retries = self._answer(asked, at_hand, folder)
-        except Conclusion as conclusion:
-            result = StageResult(conclusion.reason, conclusion.headline, conclusion.log)
+            if self.settings.run.fix and asked.stage == "static":
+                fixes = self._fix(asked, at_hand)
+                at_hand = self._folders.get(asked.source, asked.dataset.name, asked.task)
+                digest = at_hand.digest
+            result = self._recall(asked, digest)
+            if result is None:
+                folder = self._evidence_folder(asked)
+                result, retries = self._answer(asked, at_hand, folder)
         except Exception as error:
-            headline = f"{type(error).__name__}: {error}".splitlines()[0]
-            result = StageResult("internal", headline, traceback.format_exc(limit=-SHOWN_CALLS))
+            result = _result_of(error)
+        if fixes:
+            result = replace(result, facts={**result.facts, "fixes": fixes})
         return result, self._record(asked, result, digest, retries, self._kept(folder) if folder else "")
 
     def ask_dataset(self, asked: Asked) -> tuple[StageResult, Line]:
         """Answer for a dataset.toml."""
-        result = _dataset_result(asked.dataset.findings)
+        from pytest_otval.stages.dataset import dataset_answer
+
+        try:
+            result = dataset_answer(self.machine, asked.dataset, asked.source)
+        except Exception as error:
+            result = _result_of(error)
         return result, self._record(asked, result)
 
     def record_killed(self, nodeid: str, result: StageResult) -> Line | None:
@@ -134,17 +151,43 @@ class Engine:
         self._ledger.write(line)
         return line
 
+    def _recall(self, asked: Asked, digest: str) -> StageResult | None:
+        """Return the answer that the same question had before, where its stage remembers."""
+        stage = extensions.stages(self._config)[asked.stage]
+        if not stage.recall:
+            return None
+        from pytest_otval.stages.registry import recall
+
+        return recall(stage, self.machine, self._known(asked, digest))
+
+    def _known(self, asked: Asked, digest: str) -> Known:
+        from pytest_otval.stages.question import Known
+
+        return Known(asked.dataset.name, asked.task, digest, asked.dataset.settings)
+
+    def _fix(self, asked: Asked, at_hand: AtHand) -> list[dict[str, Any]]:
+        """Repair a task in its place; it is at hand anew afterwards."""
+        from pytest_otval.stages.fixing import fix_task
+
+        fixes = fix_task(self.machine, at_hand.folder, self._known(asked, at_hand.digest))
+        if fixes:
+            self._folders.drop()
+        return [fix.as_dict() for fix in fixes]
+
     def _answer(self, asked: Asked, at_hand: AtHand, evidence: Path) -> tuple[StageResult, int]:
         from pytest_otval.stages.question import Question
         from pytest_otval.stages.registry import ask
         from pytest_otval.stages.repeat import ask_repeated
         from pytest_otval.task.scale import with_limits_scaled
 
-        trouble = read_run(self._out).get("trouble")
-        if trouble and asked.stage != "static":
-            return StageResult(trouble["class"], trouble["headline"]), 0
-        task = with_limits_scaled(at_hand.task, self.settings.verdict.timeout_multiplier)
-        question = Question(task, asked.dataset.settings, evidence)
+        if asked.stage == "static":
+            # It is asked about what is written.
+            task = at_hand.task
+        elif self._trouble:
+            return StageResult(self._trouble["class"], self._trouble["headline"]), 0
+        else:
+            task = with_limits_scaled(at_hand.task, self.settings.verdict.timeout_multiplier)
+        question = Question(task, asked.dataset.settings, evidence, digest=at_hand.digest)
         stage, count = extensions.stages(self._config)[asked.stage], self.settings.run.repeat
         if count == 1 or not stage.repeats:
             return ask(stage, self.machine, question)
@@ -160,6 +203,8 @@ class Engine:
         return replace(result, facts=facts), retries
 
     def _record_trials(self, asked: Asked, result: StageResult, digest: str, evidence: str) -> None:
+        if not result.facts.get("trials"):
+            return
         common = common_fields(self.settings, digest, asked.stage)
         line = result_line(asked.nodeid, replace(result, facts={**result.facts, "evidence": evidence}), common)
         for trial in trial_lines(line, result.facts.get("trials", ()), common):
@@ -173,7 +218,8 @@ class Engine:
         expected = asked.known_bad is not None and asked.known_bad.expects(asked.stage, result.verdict)
         known_bad = str(asked.known_bad) if expected else ""
         line = result_line(asked.nodeid, replace(result, facts=facts), common, retries, known_bad)
-        line = replace(line, columns=with_columns(line.as_dict(), self._columns))
+        if self._columns:
+            line = replace(line, columns=with_columns(line.as_dict(), self._columns))
         self._record_trials(asked, result, digest, line.evidence)
         self._ledger.write(line)
         return line
@@ -207,6 +253,7 @@ class Engine:
 
     def close(self) -> None:
         """Give back what the machine holds."""
+        self._ledger.close()
         made = self.__dict__
         if "_folders" in made:
             self._folders.drop()
@@ -216,9 +263,9 @@ class Engine:
             self.machine.close()
 
 
-def _dataset_result(findings: tuple[Finding, ...]) -> StageResult:
-    facts = {"checks": [finding.as_dict() for finding in findings]}
-    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
-    if not errors:
-        return StageResult("expected", facts=facts)
-    return StageResult("static-findings", str(errors[0]), "\n".join(map(str, errors)), facts)
+def _result_of(error: Exception) -> StageResult:
+    """Return the answer of a question that ended with an error."""
+    if isinstance(error, Conclusion):
+        return StageResult(error.reason, error.headline, error.log)
+    headline = f"{type(error).__name__}: {error}".splitlines()[0]
+    return StageResult("internal", headline, "".join(traceback.format_exception(error, limit=-SHOWN_CALLS)))

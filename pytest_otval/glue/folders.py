@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from pytest_otval.core import Conclusion
@@ -13,12 +13,18 @@ from pytest_otval.task.load import Task, load_task
 from pytest_otval.task.source import TaskSource
 
 
-@dataclass(frozen=True, slots=True)
 class AtHand:
     """A task whose files can be read."""
 
-    task: Task
-    digest: str
+    def __init__(self, folder: Path, dataset: str) -> None:
+        self.folder = folder
+        self.digest = task_digest(folder)
+        self._dataset = dataset
+
+    @cached_property
+    def task(self) -> Task:
+        """The task, loaded once somebody asks: what is said of a digest may be known already."""
+        return load_task(self.folder, self._dataset)
 
 
 class TaskFolders:
@@ -36,8 +42,7 @@ class TaskFolders:
             self.drop()
             self._key = (source, name)
             try:
-                folder = source.folder(name, self._scratch())
-                self._at_hand = AtHand(load_task(folder, dataset), task_digest(folder))
+                self._at_hand = AtHand(source.folder(name, self._scratch()), dataset)
             except Conclusion as conclusion:
                 self._at_hand = conclusion
         if isinstance(self._at_hand, Conclusion):
@@ -47,6 +52,6 @@ class TaskFolders:
 
     def drop(self) -> None:
         """Delete what was unpacked."""
-        if isinstance(self._at_hand, AtHand) and self._at_hand.task.path.is_relative_to(self._scratch()):
-            shutil.rmtree(self._at_hand.task.path, ignore_errors=True)
+        if isinstance(self._at_hand, AtHand) and self._at_hand.folder.is_relative_to(self._scratch()):
+            shutil.rmtree(self._at_hand.folder, ignore_errors=True)
         self._key = self._at_hand = None

@@ -91,5 +91,6 @@ def for_reports(line: Line) -> dict[str, Any]:
         "known_bad": line.known_bad,
         "attempts": dict(line.attempts) if line.attempts else None,
         "columns": dict(line.columns),
-        "warnings": sum(1 for check in line.checks if check["severity"] != Severity.ERROR),
+        "warnings": sum(1 for check in line.checks if check["severity"] != Severity.ERROR and not check.get("allowed")),
+        **({"fixes": list(line.fixes)} if line.fixes else {}),
     }

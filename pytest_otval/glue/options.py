@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_otval.core import OtvalUsageError
+from pytest_otval.core import OtvalUsageError, Severity
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
 from pytest_otval.workspace import Workspace
 
@@ -66,6 +66,18 @@ def add_options(parser: pytest.Parser) -> None:
         default=1,
         metavar="N",
         help="attempts of oracle and noop; mixed answers are a failure of class flaky",
+    )
+    group.addoption(
+        "--otval-severity",
+        choices=[str(severity) for severity in Severity],
+        default=str(Severity.ERROR),
+        help="the mildest finding that fails the static stage (default error)",
+    )
+    group.addoption(
+        "--otval-fix",
+        action="store_true",
+        default=False,
+        help="repair what static finds and can surely repair, in the tasks themselves, and show what was changed",
     )
     group.addoption(
         "--otval-tasks", default="", metavar="GLOB", help="take only tasks whose names match a shell pattern"
@@ -147,12 +159,14 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         timeout_multiplier=config.getoption("--otval-timeout-multiplier"),
         shuffle_tests=config.getoption("--otval-shuffle-tests"),
         clock_shift=config.getoption("--otval-clock-shift"),
+        severity=Severity(config.getoption("--otval-severity")),
         flavour=flavour,
     )
     run = RunSettings(
         out,
         cluster=cluster_name(config),
         keep=config.getoption("--otval-keep"),
+        fix=config.getoption("--otval-fix"),
         repeat=config.getoption("--otval-repeat"),
         stop_if=config.getoption("--otval-stop-if"),
         limit=config.getoption("--otval-limit"),

@@ -59,10 +59,15 @@ class Progress:
         counts = ", ".join(f"{count} {verdict}" for verdict, count in self._verdicts.items())
         share = self._done * 100 // total
         self._spoke, self._told = now, self._done
-        self._reporter.ensure_newline()
-        if self._reporter.config.get_terminal_writer().width_of_current_line:
-            self._reporter.line("")
+        begin_line(self._reporter)
         self._reporter.write_line(f"otval: {self._done} of {total} ({share} %): {counts}; about {duration(left)} left")
+
+
+def begin_line(reporter: Any) -> None:
+    """End the line of pytest's letters, if one has begun."""
+    reporter.ensure_newline()
+    if reporter.config.get_terminal_writer().width_of_current_line:
+        reporter.line("")
 
 
 def duration(seconds: float) -> str:

@@ -16,6 +16,10 @@ def register_reports(config: pytest.Config) -> None:
         from pytest_otval.glue.progress import Progress
 
         plugins.register(Progress(reporter), "otval-progress")
+    if reporter is not None and config.getoption("--otval-fix"):
+        from pytest_otval.glue.fixed import ShowFixes
+
+        plugins.register(ShowFixes(reporter), "otval-fixed")
     if plugins.hasplugin("html") and config.getoption("htmlpath", None):
         from pytest_otval.glue.html import HtmlPage
 

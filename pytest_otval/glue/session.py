@@ -22,8 +22,9 @@ from pytest_otval.glue.marks import chosen_stages
 from pytest_otval.glue.narrow import leave_out, narrow
 from pytest_otval.glue.notes import warn
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN, Plan
-from pytest_otval.glue.selection import split
+from pytest_otval.glue.selection import Selection, split
 from pytest_otval.ledger import write_run
+from pytest_otval.task.source import FolderSource
 from pytest_otval.workspace import Workspace
 
 WORKER_KEY = "otval_out"
@@ -51,6 +52,8 @@ def take_arguments(config: pytest.Config) -> None:
         ignored, globs = config.getoption("ignore") or (), config.getoption("ignore_glob") or ()
         leave_out(selection, ignored, globs, config.args)
         narrow(selection, config.getoption("--otval-tasks"), config.getoption("--otval-limit"))
+        if config.getoption("--otval-fix"):
+            _refuse_fixing(selection, chosen_stages(stages.values(), str(config.option.markexpr)))
         out = _out(config, Workspace.from_environment())
     except OtvalUsageError as error:
         raise options.as_usage_error(error) from None
@@ -70,6 +73,17 @@ def _refuse_options_of_fixtures(config: pytest.Config) -> None:
     """Refuse what would ask the stages and then not tell their answers: a set-up without a call."""
     if config.getoption("setuponly", False):
         raise pytest.UsageError("--setup-only and --setup-plan show fixtures, and tasks have none: list them by --co")
+
+
+def _refuse_fixing(selection: Selection, chosen: tuple[str, ...]) -> None:
+    """Refuse to repair what static does not look at, and what lies in a packed file. Raises OtvalUsageError."""
+    named = {stage for dataset in selection.values() for stages in dataset.tasks.values() for stage in stages or ()}
+    if "static" not in {*chosen, *named}:
+        raise OtvalUsageError("--otval-fix repairs in the static stage: select it too, as by -m static")
+    for name, dataset in sorted(selection.items()):
+        if not isinstance(dataset.source, FolderSource):
+            how = f"python -m pytest_otval dataset unpack {dataset.path} FOLDER"
+            raise OtvalUsageError(f"--otval-fix cannot change packed tasks, as those of {name}: unpack it first ({how})")
 
 
 def share_rootdir(config: pytest.Config) -> None:

@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--html", metavar="DIR", help="write web pages into this folder")
     parser.add_argument("--junit", metavar="FILE", help="write junit XML")
+    parser.add_argument("--sarif", metavar="FILE", help="write the findings of static as SARIF 2.1.0")
     parser.add_argument("--json", metavar="FILE", help="write what is told as JSON; - is standard output")
     parser.add_argument("--harbor", metavar="DIR", help="write a job folder that `harbor view` opens")
     parser.add_argument("--select", metavar="EXPR", help="only results for which this holds, as in docs/reports.md")
@@ -62,6 +63,12 @@ def _write_pages(results: Results, arguments: argparse.Namespace) -> None:
 
         with _writing(arguments.junit):
             write_junit(results, Path(arguments.junit))
+    if arguments.sarif:
+        from pytest_otval.report.sarif import write_sarif
+
+        with _writing(arguments.sarif):
+            count = write_sarif(results, Path(arguments.sarif))
+            print(f"sarif: {count} findings in {arguments.sarif}", file=_beside(arguments))
 
 
 def _export(results: Results, arguments: argparse.Namespace) -> int:
@@ -81,7 +88,7 @@ def _diff(words: list[str], arguments: argparse.Namespace) -> int:
 
     if len(words) != 2:
         raise OtvalUsageError("report diff takes two runs: report diff BEFORE AFTER")
-    if arguments.html or arguments.junit or arguments.harbor:
+    if arguments.html or arguments.junit or arguments.sarif or arguments.harbor:
         raise OtvalUsageError("report diff knows --select and --json only")
     before, after = (_results(word, arguments) for word in words)
     changes = compare(before.rows, after.rows)

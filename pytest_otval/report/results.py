@@ -119,7 +119,8 @@ def row_of(line: Mapping[str, Any]) -> Row:
         attempts=(attempts["passed"], attempts["count"]) if attempts else None,
         low=attempts.get("low"),
         high=attempts.get("high"),
-        warnings=line.get("warnings", 0) or sum(check["severity"] != Severity.ERROR for check in checks),
+        warnings=line.get("warnings", 0)
+        or sum(check["severity"] != Severity.ERROR and not check.get("allowed") for check in checks),
         retries=line.get("retries", 0),
         scope=intern(line["scope"]),
         isolation=intern(line.get("isolation", "")),

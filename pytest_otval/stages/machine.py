@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from pytest_otval.checks.cache import FindingsCache
 from pytest_otval.checks.registry import Check, all_checks
-from pytest_otval.core import OtvalUsageError
-from pytest_otval.images.bases import ImageSource, chosen_sources, own_sources
+from pytest_otval.checks.version import checks_version
+from pytest_otval.core import Conclusion, OtvalUsageError
+from pytest_otval.images.bases import Bases, ImageSource, chosen_sources, own_sources
+from pytest_otval.images.steps import base_plan
 from pytest_otval.images.store import Images, sweep_store
 from pytest_otval.profile import Profile
 from pytest_otval.sandbox.admission import Admission
@@ -71,6 +74,12 @@ class Machine:
         return OwnScratch(scratch(self.profile.scratch.path))
 
     @cached_property
+    def findings(self) -> FindingsCache | None:
+        """What checks found before; None where that must not be kept."""
+        version = checks_version(self.checks.values())
+        return FindingsCache(self._workspace.cache / "static", version) if version else None
+
+    @cached_property
     def sandbox(self) -> ApptainerSandbox:
         """The sandbox in the run's flavour. Raises Conclusion ``missing-tool``."""
         toolbox = ensure_toolbox(self._workspace.images)
@@ -100,6 +109,12 @@ class Machine:
             admission=self.admission,
         )
 
+    def bases_not_here(self, names: Iterable[str]) -> list[str]:
+        """Return the base images that are not in the store, as far as is known without asking any network."""
+        store = self._workspace.images
+        bases = Bases(self.profile, chosen_sources(self.profile, self._image_sources(self.profile, store, True)))
+        return [name for name in names if not _is_here(name, bases, store)]
+
     @property
     def allow_public(self) -> bool:
         """Whether anything may have the public network."""
@@ -111,9 +126,20 @@ class Machine:
         return Bench(self.sandbox, self.scratch, self.images.ensure, self.allow_public, self.admission, keep)
 
     def close(self) -> None:
-        """Give back the scratch folder."""
+        """Give back the scratch folder, and write down what waits."""
+        findings: FindingsCache | None = self.__dict__.get("findings")
+        if findings is not None:
+            findings.close()
         if "scratch" in self.__dict__:
             self.scratch.close()
+
+
+def _is_here(name: str, bases: Bases, store: Path) -> bool:
+    try:
+        base = bases.resolve(name, "FROM")
+    except Conclusion:
+        return False
+    return any((store / f"{base_plan(base, all_root).key}.json").exists() for all_root in (False, True))
 
 
 def probe_flavour(workspace: Workspace, profile: Profile) -> tuple[str, list[str]]:

@@ -25,6 +25,16 @@ BUILD_LOG = "build.txt"
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a task before it is loaded."""
+
+    dataset: str
+    task: str
+    digest: str
+    settings: DatasetSettings
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """One stage about one task."""
 
@@ -34,6 +44,8 @@ class Question:
     """Folder for logs; made when something is written."""
     attempt: int = 0
     """Which attempt it is, where a stage is asked more than once."""
+    digest: str = ""
+    """Of the task's files; empty where nobody took it."""
 
 
 def config_of(task: Task) -> TaskConfig:

@@ -10,7 +10,7 @@ from typing import cast
 
 from pytest_otval.core import Conclusion, StageResult, Verdict
 from pytest_otval.stages.machine import Machine
-from pytest_otval.stages.question import Question
+from pytest_otval.stages.question import Known, Question
 from pytest_otval.stages.spec import Stage
 
 RETRIES = 2
@@ -24,6 +24,12 @@ _PASSING = ("host-disk-full", "network-unreachable", "base-unavailable")
 
 _PAUSES = (1.0, 3.0)
 """Seconds before the first and the second retry of these."""
+
+
+def recall(stage: Stage, machine: Machine, known: Known) -> StageResult | None:
+    """Return what a stage that remembers answers from memory."""
+    remembered = cast("Callable[[Machine, Known], StageResult | None]", pkgutil.resolve_name(stage.recall))
+    return remembered(machine, known)
 
 
 def ask(stage: Stage, machine: Machine, question: Question) -> tuple[StageResult, int]:

@@ -16,6 +16,9 @@ class Stage:
     ``StageResult`` or raises ``Conclusion``. Imported when the first item of the stage runs."""
     question: str
     """In a few words, for ``pytest --markers``."""
+    recall: str = ""
+    """``module:function``, called with a ``Machine`` and a ``Known``: returns an answer that was given before to the
+    very same question, or None. It saves loading the task."""
     by_default: bool = False
     """Whether it runs without ``-m``."""
     repeats: bool = False
@@ -23,7 +26,13 @@ class Stage:
 
 
 STAGES = (
-    Stage("static", "pytest_otval.stages.static:answer", "are the files right?", by_default=True),
+    Stage(
+        "static",
+        "pytest_otval.stages.static:answer",
+        "are the files right?",
+        recall="pytest_otval.stages.static:recall",
+        by_default=True,
+    ),
     Stage("build", "pytest_otval.stages.build:answer", "does the image build?", by_default=True),
     Stage(
         "oracle",

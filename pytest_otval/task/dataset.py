@@ -11,7 +11,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from reprlib import repr as short_repr
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from typing import Any, Literal
 import tomli
 
 from pytest_otval.core import NAME, Finding, Severity, Verdict
+from pytest_otval.task.allowed import Allowance, read_allowances
 from pytest_otval.task.lines import KeyPath, Lines, dotted
 from pytest_otval.task.reading import NotReadableError, read_regular
 
@@ -69,6 +70,10 @@ class DatasetSettings:
     """none: services of the tasks must outlive the agent, so agent and verifier share one container."""
     known_bad: Mapping[str, KnownBad] = field(default_factory=dict)
     """By task name; expired entries are left out."""
+    allow: tuple[Allowance, ...] = ()
+    """Findings that are allowed in many tasks; expired entries are left out."""
+    harbor_lint: Mapping[str, Any] = field(default_factory=dict)
+    """``[metadata.harbor.lint]``, as it is: which rules `harbor lint` applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +106,13 @@ def load_dataset(folder: Path, today: datetime.date | None = None) -> Dataset:
     return Dataset(folder, folder.name, settings, tuple(reader.findings))
 
 
+def harbor_lint(metadata: Any) -> Mapping[str, Any]:
+    """Return the table ``harbor.lint`` of a [metadata] table; empty where there is none."""
+    for key in ("harbor", "lint"):
+        metadata = metadata.get(key) if isinstance(metadata, dict) else None
+    return metadata if isinstance(metadata, dict) else {}
+
+
 class _Reader:
     """Reads one dataset.toml; a wrong value is a finding, and the default is used in its place."""
 
@@ -128,10 +140,11 @@ class _Reader:
         self.lines = Lines(source)
         self.check_manifest(data)
         table = data.get("otval", {})
+        lint = harbor_lint(data.get("metadata"))
         if not isinstance(table, dict):
             self.say("ds-invalid", Severity.ERROR, ("otval",), "is no table", "write [otval]")
-            return DatasetSettings()
-        return self.settings(table)
+            return DatasetSettings(harbor_lint=lint)
+        return replace(self.settings(table), harbor_lint=lint)
 
     def check_manifest(self, data: Mapping[str, Any]) -> None:
         """Say where Harbor could not read the file; our own commands do not need those tables."""
@@ -152,6 +165,8 @@ class _Reader:
         for key, value in table.items():
             if key == "known_bad":
                 good[key] = dict(self.known_bad(value))
+            elif key == "allow":
+                good[key] = tuple(self.allowances(value))
             elif key in SETTINGS:
                 wanted, convert = SETTINGS[key]
                 try:
@@ -159,13 +174,20 @@ class _Reader:
                 except (TypeError, ValueError):
                     self.say("ds-invalid", Severity.ERROR, ("otval", key), f"{short_repr(value)} is not {wanted}")
             else:
-                self.unknown(("otval", key), [*SETTINGS, "known_bad"])
+                self.unknown(("otval", key), [*SETTINGS, "known_bad", "allow"])
         return DatasetSettings(**good)
 
     def unknown(self, path: KeyPath, known: list[str]) -> None:
         close = difflib.get_close_matches(str(path[-1]), known, n=1)
         fix = f"did you mean `{close[0]}`?" if close else f"known are {', '.join(known)}"
         self.say("ds-unknown-field", Severity.ERROR, path, "there is no such setting", fix)
+
+    def allowances(self, value: Any) -> Iterator[Allowance]:
+        for number, found in enumerate(read_allowances(value, ("otval", "allow"), self.today)):
+            if isinstance(found, Allowance):
+                yield replace(found, line=self.lines.of(("otval", "allow", number)))
+            else:
+                self.say(found.check, found.severity, found.path, found.message, found.fix)
 
     def known_bad(self, tasks: Any) -> Iterator[tuple[str, KnownBad]]:
         if not isinstance(tasks, dict):

@@ -17,49 +17,87 @@ HARBOR_FOLDERS = ("environment", "tests", "solution", "steps")
 HARBOR_DEFAULT_IGNORES = ("__pycache__/", "*.pyc", ".DS_Store", "*.swp", "*.swo", "*~")
 HARBOR_IGNORE_FILE = ".harborignore"
 MAX_IGNORE_BYTES = 1024 * 1024
+_ONE_READ = 256 * 1024
 
 
 class DigestError(Exception):
     """Harbor has no digest of this folder, or one that reads files outside it; the text says why."""
 
 
-def task_digest(folder: Path) -> str:
+def task_digest(folder: Path, without: str = "") -> str:
     """Return ``sha256:...`` over every entry below ``folder``: path, type, exec bit, and content or link target.
 
     Owners, times and other mode bits are not covered: they do not survive a checkout. What is no regular file is
-    covered by its type alone, and an unreadable file by being so; nothing special is opened.
+    covered by its type alone, and an unreadable file by being so; nothing special is opened. ``without`` is a path
+    below ``folder`` that is left out.
     """
-    total = hashlib.sha256()
-    for path, entry in sorted((os.fsencode(entry.relative_to(folder)), entry) for entry in _entries(folder)):
-        total.update(b"\0".join((path, *_facts(entry), b"\n")))
-    return f"sha256:{total.hexdigest()}"
+    left_out = os.fsencode(without)
+    entries = (b"\0".join((path, *facts, b"\n")) for path, facts in sorted(_entries(folder)) if path != left_out)
+    return f"sha256:{hashlib.sha256(b''.join(entries)).hexdigest()}"
 
 
-def _entries(folder: Path) -> Iterator[Path]:
-    pending = [folder]
+Facts = tuple[bytes, bytes, bytes]
+"""Type, exec bit, and digest or link target of an entry."""
+
+_UNREADABLE: Facts = (b"unreadable", b"", b"")
+_FOLDER: Facts = (str(stat.S_IFDIR).encode(), b"", b"")
+
+
+def _entries(folder: Path) -> Iterator[tuple[bytes, Facts]]:
+    """Yield each entry by its path below a folder; in bytes and by few calls, for every item of a run waits for it."""
+    root = os.fsencode(folder) + b"/"
+    pending = [b""]
     while pending:
+        below = pending.pop()
         try:
-            found = list(os.scandir(pending.pop()))
+            found = list(os.scandir(root + below))
         except OSError:
+            if below:
+                yield below, _UNREADABLE
             continue
         for entry in found:
-            yield Path(entry.path)
-            if entry.is_dir(follow_symlinks=False):
-                pending.append(Path(entry.path))
+            path = below + entry.name
+            if entry.is_file(follow_symlinks=False):
+                yield path, _facts_of_file(entry.path)
+            elif entry.is_dir(follow_symlinks=False):
+                yield path, _FOLDER
+                pending.append(path + b"/")
+            else:
+                yield path, _facts(entry)
 
 
-def _facts(path: Path) -> tuple[bytes, bytes, bytes]:
-    """Return type, exec bit, and digest or link target of an entry."""
+def _facts(entry: os.DirEntry[bytes]) -> Facts:
     try:
-        mode = path.lstat().st_mode
-        if stat.S_ISLNK(mode):
-            return b"link", b"", os.fsencode(path.readlink())
-        if not stat.S_ISREG(mode):
-            return str(stat.S_IFMT(mode)).encode(), b"", b""
-        content = _content_digest(path)
+        if entry.is_symlink():
+            return b"link", b"", os.readlink(entry.path)  # noqa: PTH115
+        return str(stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode)).encode(), b"", b""
+    except OSError:
+        return _UNREADABLE
+
+
+def _facts_of_file(path: bytes) -> Facts:
+    try:
+        descriptor = open_regular(path)
     except (OSError, NotReadableError):
-        return b"unreadable", b"", b""
-    return b"file", b"x" if mode & stat.S_IXUSR else b"", content.encode()
+        return _UNREADABLE
+    try:
+        facts = os.fstat(descriptor)
+        content = _digest_of(descriptor, facts.st_size)
+    except OSError:
+        return _UNREADABLE
+    finally:
+        os.close(descriptor)
+    return b"file", b"x" if facts.st_mode & stat.S_IXUSR else b"", content.encode()
+
+
+def _digest_of(descriptor: int, size: int) -> str:
+    """Return the sha256 of the first ``size`` bytes of an open file: one that grows meanwhile has no end."""
+    first = os.read(descriptor, min(size, _ONE_READ)) if size else b""
+    total, left = hashlib.sha256(first), size - len(first)
+    while left > 0 and (piece := os.read(descriptor, min(left, _ONE_READ))):
+        total.update(piece)
+        left -= len(piece)
+    return total.hexdigest()
 
 
 def _content_digest(path: Path) -> str:

@@ -22,7 +22,7 @@ KINDS = {
 }
 
 
-def open_regular(path: Path) -> int:
+def open_regular(path: Path | str | bytes) -> int:
     """Open a regular file for reading and return its descriptor; links are not followed, FIFOs never waited for.
 
     Raises NotReadableError; FileNotFoundError where there is nothing.
@@ -42,16 +42,29 @@ def open_regular(path: Path) -> int:
     return descriptor
 
 
-def read_regular(path: Path, limit: int) -> bytes:
+def read_regular(path: Path | str, limit: int) -> bytes:
     """Return the bytes of a regular file of at most ``limit`` bytes.
 
     Raises NotReadableError where it is anything else; FileNotFoundError where there is nothing.
     """
-    with os.fdopen(open_regular(path), "rb") as file:
-        data = file.read(limit + 1)
+    handle = open_regular(path)
+    try:
+        data = _read(handle, limit + 1)
+    finally:
+        os.close(handle)
     if len(data) > limit:
         raise NotReadableError(f"is larger than {limit} bytes")
     return data
+
+
+def _read(handle: int, most: int) -> bytes:
+    data = os.read(handle, min(most, 32 * 1024))
+    pieces, left = [data], most - len(data)
+    while data and left > 0:
+        data = os.read(handle, min(left, 1024 * 1024))
+        pieces.append(data)
+        left -= len(data)
+    return b"".join(pieces)
 
 
 def is_regular(path: Path) -> bool:

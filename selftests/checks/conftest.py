@@ -13,7 +13,8 @@ from pytest_otval.core import Finding
 from pytest_otval.task.load import load_task
 
 SOUND = {
-    "task.toml": 'schema_version = "1.4"\n[agent]\ntimeout_sec = 60\n[verifier]\ntimeout_sec = 60\n',
+    "task.toml": 'schema_version = "1.4"\n[agent]\ntimeout_sec = 60\n[verifier]\ntimeout_sec = 60\n'
+    "[environment]\ncpus = 1\nmemory_mb = 512\n",
     "instruction.md": "Write 42 to /app/answer.txt.\n",
     "environment/Dockerfile": "FROM debian:bookworm-slim\nWORKDIR /app\n",
     "solution/solve.sh": "#!/bin/bash\n"

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_otval.checks.registry import all_checks
 from pytest_otval.core import Severity
+from selftests.checks import tables
 
 PASS_FAIL = "if [ {} ]; then\n  echo 1 > /logs/verifier/reward.txt\nelse\n  echo 0 > /logs/verifier/reward.txt\nfi\n"
 BY_STATUS = PASS_FAIL.format("$? -eq 0")
@@ -295,9 +296,9 @@ def test_the_sound_task_has_no_finding(look):
 
 @pytest.mark.parametrize("check", sorted(all_checks().keys() - {"entries-unreadable", "entries-too-many"}))
 def test_each_check_has_a_fault_and_a_near_miss(check):
-    """All but the two of test_tree, which need a folder that no file edit makes."""
-    assert check in {fault.check for fault in FAULTS}
-    assert check in {name for name, _ in SOUND_ONES}
+    """In the tables of this folder; all but the two of test_tree, which need a folder that no file edit makes."""
+    assert check in {fault.check for fault in tables.faults()}
+    assert check in {name for name, _ in tables.near_misses()}
 
 
 def test_a_dataset_without_solutions_is_not_told_so(look):

@@ -2,7 +2,8 @@
 
 What a task gets stands in its file ``wanted/STAGE``: a reason class and a headline, or one of the words below; with
 ``|`` between them, that of the attempt.
-``$STUB_TROUBLE`` is a reason class that keeps this machine from running containers.
+``$STUB_TROUBLE`` is a reason class that keeps this machine from running containers. With ``$STUB_REAL`` a stage of that
+name is asked as ever.
 """
 
 import os
@@ -58,7 +59,12 @@ def pytest_configure():
     from pytest_otval.stages import machine
 
     REAL.update(stages=plugin.STAGES, probe=machine.probe_flavour)
-    plugin.STAGES = [replace(stage, answer=f"otval_stub:{stage.name}") for stage in plugin.STAGES]
+    plugin.STAGES = [
+        stage
+        if stage.name == os.environ.get("STUB_REAL")
+        else replace(stage, answer=f"otval_stub:{stage.name}", recall="")
+        for stage in plugin.STAGES
+    ]
     machine.probe_flavour = probe
 
 

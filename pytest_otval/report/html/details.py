@@ -29,7 +29,8 @@ def detail(line: Mapping[str, Any], run: Path) -> dict[str, Any]:
 def _finding(check: Mapping[str, Any]) -> str:
     where = check["path"] if check["line"] is None else f"{check['path']}:{check['line']}"
     fix = f" ({check['fix']})" if check["fix"] else ""
-    return one_line(f"{where}: {check['severity']}: {check['check']}: {check['message']}{fix}")
+    allowed = f" [allowed by {check['allowed_by']}: {check['allowed']}]" if check.get("allowed") else ""
+    return one_line(f"{where}: {check['severity']}: {check['check']}: {check['message']}{fix}{allowed}")
 
 
 def _facts(line: Mapping[str, Any], run: Path) -> Iterator[tuple[str, Any]]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 
 from pytest_otval.core import Conclusion, OtvalUsageError
-from pytest_otval.task.packed.unpack import DamagedError, Entry, unpack
+from pytest_otval.task.packed.unpack import DamagedError, Entry, Kind, unpack
 
 TASK_TOML = b"task.toml"
 
@@ -42,6 +42,28 @@ class PackedSource(ABC):
         folder = scratch / self.path.name / name
         unpack(self._watched(name), folder)
         return folder
+
+    def peek(self, name: str, paths: Collection[str], limit: int) -> dict[str, bytes]:
+        """Return files by their paths; only what lies before and among them is read. Raises Conclusion."""
+        wanted = {os.fsencode(path): path for path in paths}
+        found: dict[str, bytes] = {}
+        try:
+            for entry in self._watched(name):
+                path = wanted.get(entry.path.removeprefix(b"./"))
+                if path is None or entry.kind is not Kind.FILE:
+                    continue
+                content = b""
+                for piece in entry.content():
+                    content += piece
+                    if len(content) > limit:
+                        break
+                else:
+                    found[path] = content
+                if len(found) == len(wanted):
+                    break
+        except DamagedError as error:
+            raise Conclusion("bad-task", f"the packed task cannot be read: {error}") from None
+        return found
 
     def _watched(self, name: str) -> Iterator[Entry]:
         """Yield a task's entries, and tell errors of reading them from those of writing."""
