@@ -55,7 +55,7 @@ def take_arguments(config: pytest.Config) -> None:
     except OtvalUsageError as error:
         raise options.as_usage_error(error) from None
     if unprepared and not is_worker(config):
-        warn(config, f"left out: {'; '.join(unprepared)}")
+        warn(config, f"left out: {'; '.join(unprepared)}", "datasets")
     config.args = rest
     given = tuple(map(str, config.invocation_params.args))
     config.stash[PLAN] = Plan(

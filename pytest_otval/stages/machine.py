@@ -111,8 +111,10 @@ class Machine:
         return Bench(self.sandbox, self.scratch, self.images.ensure, self.allow_public, self.admission, keep)
 
     def close(self) -> None:
-        """Give back the scratch folder."""
+        """Give back the scratch folder, but for what the user wants to keep."""
         if "scratch" in self.__dict__:
+            if self.settings.run.keep:
+                self.scratch.keep()
             self.scratch.close()
 
 
