@@ -64,7 +64,6 @@ def test_folder_of_a_living_owner_stays(tmp_path):
         {"boot": BOOT, "pid": 10**30, "start": 1.0},
         {"boot": BOOT, "pid": os.getpid(), "start": "nan"},
     ],
-    ids=str,
 )
 def test_folder_of_a_dead_owner_goes(tmp_path, owner):
     folder = leftover(tmp_path, owner=owner)
