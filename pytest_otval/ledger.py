@@ -67,6 +67,8 @@ class Line:
     """How many answers of class ``error`` came before."""
     steps: Sequence[Mapping[str, Any]] = ()
     """Of a trial: what each step left."""
+    argument: str = ""
+    """What names the item to pytest where its id does not: its dataset was given by path."""
     reproduce: str = ""
     """A command that starts a container as the verifier's was, with its writable layer where that was kept."""
     columns: Mapping[str, str] = field(default_factory=dict)

@@ -355,6 +355,7 @@ def test_write_that_fails_loses_only_its_entry(tmp_path):
     assert [dict(files(tmp_path, place)) for place in (first, second)] == [{"log": b"x"}] * 2
 
 
+@pytest.mark.integration
 def test_full_disk_loses_only_its_entry(tmp_path):
     """Needs a file system of 20 MB that the user can write to; ``.ci/run`` mounts one."""
     small = os.environ.get("OT_TEST_SMALL_SCRATCH", "")

@@ -25,6 +25,7 @@ FULL = {
     "log": "last line",
     "known_bad": "known bad until 2030-01-31 (me): why",
     "attempts": {"passed": 1, "count": 2, "low": 0.1, "high": 0.9},
+    "argument": "/elsewhere/tasks/a/task.toml::oracle",
     "reproduce": "apptainer exec x",
     "columns": {"Title": "value"},
     "rewards": {"reward": 0.5, "größe": 1.0},

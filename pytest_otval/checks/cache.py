@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,4 +174,3 @@ class _File:
 
 def _checksum(key: bytes, body: bytes) -> bytes:
     return hashlib.sha256(key + body).hexdigest()[:_SUM].encode()
-

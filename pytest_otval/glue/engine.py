@@ -18,6 +18,8 @@ from pytest_otval.glue import extensions, options
 from pytest_otval.glue.lines import common_fields, result_line, trial_lines, with_columns
 from pytest_otval.ledger import Ledger, Line, read_run
 from pytest_otval.settings import Settings
+from pytest_otval.task.dataset import DATASET_TOML
+from pytest_otval.task.index import TASK_TOML, tasks_folder
 
 if TYPE_CHECKING:
     from pytest_otval.evidence import Archive
@@ -57,6 +59,8 @@ class Engine:
         self._out = out
         self._writer = writer
         self._ledger = Ledger(out, writer)
+        self._by_name: dict[Path, bool] = {}
+        """Whether a dataset is found by its name."""
 
     @cached_property
     def settings(self) -> Settings:
@@ -218,11 +222,23 @@ class Engine:
         expected = asked.known_bad is not None and asked.known_bad.expects(asked.stage, result.verdict)
         known_bad = str(asked.known_bad) if expected else ""
         line = result_line(asked.nodeid, replace(result, facts=facts), common, retries, known_bad)
+        line = replace(line, argument=self._argument(asked))
         if self._columns:
             line = replace(line, columns=with_columns(line.as_dict(), self._columns))
         self._record_trials(asked, result, digest, line.evidence)
         self._ledger.write(line)
         return line
+
+    def _argument(self, asked: Asked) -> str:
+        """Return what names an item on a command line, where its id does not."""
+        dataset = asked.source.path
+        if dataset not in self._by_name:
+            named = (place / "datasets" / asked.dataset.name for place in extensions.places(self._config))
+            self._by_name[dataset] = any(path.is_dir() and path.samefile(dataset) for path in named)
+        if self._by_name[dataset]:
+            return ""
+        file = tasks_folder(dataset) / asked.task / TASK_TOML if asked.task else dataset / DATASET_TOML
+        return f"{file}::{asked.stage}"
 
     def _evidence_folder(self, asked: Asked) -> Path:
         """Return where a stage writes its logs; on scratch, since the workspace counts files."""

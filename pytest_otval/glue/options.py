@@ -105,7 +105,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--otval-keep",
         action="store_true",
         default=False,
-        help="keep the scratch folders of trials, and evidence as loose files",
+        help="keep the scratch folders of trials for a day, and evidence as loose files",
     )
     group.addoption(
         "--otval-cluster", default="", metavar="NAME", help="cluster profile (default $OT_CLUSTER, else local)"

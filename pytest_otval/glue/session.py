@@ -58,7 +58,7 @@ def take_arguments(config: pytest.Config) -> None:
     except OtvalUsageError as error:
         raise options.as_usage_error(error) from None
     if unprepared and not is_worker(config):
-        warn(config, f"left out: {'; '.join(unprepared)}")
+        warn(config, f"left out: {'; '.join(unprepared)}", "datasets")
     config.args = rest
     given = tuple(map(str, config.invocation_params.args))
     config.stash[PLAN] = Plan(
@@ -83,7 +83,7 @@ def _refuse_fixing(selection: Selection, chosen: tuple[str, ...]) -> None:
     for name, dataset in sorted(selection.items()):
         if not isinstance(dataset.source, FolderSource):
             how = f"python -m pytest_otval dataset unpack {dataset.path} FOLDER"
-            raise OtvalUsageError(f"--otval-fix cannot change packed tasks, as those of {name}: unpack it first ({how})")
+            raise OtvalUsageError(f"--otval-fix cannot change packed tasks, as those of {name}: unpack first ({how})")
 
 
 def share_rootdir(config: pytest.Config) -> None:

@@ -40,7 +40,7 @@ def _paragraphs(line: Mapping[str, Any], run: Path) -> Iterator[str]:
 
 def reproduce(line: Mapping[str, Any]) -> list[str]:
     """Return command lines that reproduce an answer: the pytest item, and its container where there was one."""
-    id = one_line(line["id"])
+    id = one_line(line.get("argument") or line["id"])
     quoted = f'"{id}"' if _PLAIN_ID.fullmatch(id) else shlex.quote(id)
     container = line.get("reproduce", "")
     return [f"pytest {quoted} --otval-keep", *([one_line(container)] if container else [])]

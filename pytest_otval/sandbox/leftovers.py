@@ -8,16 +8,21 @@ kills what is left of their sessions, then removes the folder.
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
-_OWNER, _SESSIONS = "owner.json", "sessions"
+_OWNER, _SESSIONS, _KEPT = "owner.json", "sessions", "kept"
+
+KEPT_SECONDS = 24 * 3600
+"""How long a folder stays that a user wanted to look at."""
 
 
 class OwnScratch:
@@ -39,10 +44,16 @@ class OwnScratch:
         with suppress(OSError), (self.folder / _SESSIONS).open("a") as file:
             file.write(f"{session} {start_ticks(session)}\n")
 
+    def keep(self) -> None:
+        """Spare the folder for a day: a user wants to look at what is in it."""
+        with suppress(OSError):
+            (self.folder / _KEPT).touch()
+
     def close(self) -> None:
         """Remove the folder, if everything in it was removed before."""
         with suppress(OSError):
-            if {entry.name for entry in self.folder.iterdir()} <= {_OWNER, _SESSIONS}:
+            if {entry.name for entry in self.folder.iterdir()} <= {_OWNER, _SESSIONS, _KEPT}:
+                (self.folder / _KEPT).unlink(missing_ok=True)
                 (self.folder / _SESSIONS).unlink(missing_ok=True)
                 (self.folder / _OWNER).unlink(missing_ok=True)
                 self.folder.rmdir()
@@ -55,9 +66,19 @@ def sweep(base: Path, remove: Callable[[Path], None]) -> list[str]:
         if not folder.is_dir() or folder.is_symlink() or _alive(folder / _OWNER):
             continue
         killed = _kill_sessions(folder / _SESSIONS) if _same_boot(folder / _OWNER) else 0
+        if _age(folder / _KEPT) < KEPT_SECONDS:
+            continue
         remove(folder)
         swept.append(f"{folder.name}: {killed} processes killed, folder removed")
     return swept
+
+
+def _age(path: Path) -> float:
+    """Return the seconds since a file was made; infinite where there is none."""
+    try:
+        return time.time() - path.stat(follow_symlinks=False).st_mtime
+    except OSError:
+        return math.inf
 
 
 def kill_session(session: int, start: int | None = None) -> int:

@@ -126,11 +126,13 @@ class Machine:
         return Bench(self.sandbox, self.scratch, self.images.ensure, self.allow_public, self.admission, keep)
 
     def close(self) -> None:
-        """Give back the scratch folder, and write down what waits."""
+        """Write down what waits, and give back the scratch folder but for what the user wants to keep."""
         findings: FindingsCache | None = self.__dict__.get("findings")
         if findings is not None:
             findings.close()
         if "scratch" in self.__dict__:
+            if self.settings.run.keep:
+                self.scratch.keep()
             self.scratch.close()
 
 

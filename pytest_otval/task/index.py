@@ -42,7 +42,8 @@ def has_packed_tasks(dataset: Path) -> bool:
 def tasks_folder(dataset: Path) -> Path:
     """Return the folder whose children are the dataset's tasks; of a packed dataset one that is not there."""
     inner = dataset / "tasks"
-    if os.path.isdir(inner):  # noqa: PTH112
+    # In a folder of tasks one may be called so.
+    if os.path.isdir(inner) and not is_task(inner):  # noqa: PTH112
         return inner
     return inner if not _has_tasks(dataset) and has_packed_tasks(dataset) else dataset
 

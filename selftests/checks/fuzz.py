@@ -101,7 +101,9 @@ CONTENT = st.one_of(
     # Much of the same: huge lines, deep nesting, many lines.
     st.builds(
         lambda start, piece, times: start + piece * times,
-        st.sampled_from([b"", b"#!/bin/bash\n", b"FROM debian\nRUN ", b"def test_a():\n    assert ", b"x = ", b'name="']),
+        st.sampled_from(
+            [b"", b"#!/bin/bash\n", b"FROM debian\nRUN ", b"def test_a():\n    assert ", b"x = ", b'name="']
+        ),
         NESTED | st.sampled_from([b"a", b"a ", b"\n", b"\\\n", b"echo 1\n", b"/tests/a ", b"\xff", b"otval: allow\n"]),
         st.sampled_from([10, 500, 20_000, 150_000]),
     ),
@@ -261,9 +263,7 @@ def main() -> int:
         _remove(folder)
 
     @seed(chosen.seed)
-    @settings(
-        max_examples=chosen.examples, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=chosen.examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(TREES)
     def no_tree_is_too_strange(tree: Mapping[str, Content]) -> None:
         nonlocal slowest

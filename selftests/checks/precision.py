@@ -90,9 +90,7 @@ def _table(shown: list[Score]) -> Iterator[str]:
     yield f"{'check':{width}}" + "".join(f"{title:>11}" for title in titles)
     for score in shown:
         counts = f"{score.faults:>11}{score.found:>11}{score.near_misses:>11}{score.false:>11}"
-        shares = "".join(
-            f"{'-' if share is None else f'{share:.0%}':>11}" for share in (score.precision, score.recall)
-        )
+        shares = "".join(f"{'-' if share is None else f'{share:.0%}':>11}" for share in (score.precision, score.recall))
         yield f"{score.check:{width}}{counts}{shares}{score.elsewhere:>11}"
 
 

@@ -1,7 +1,7 @@
 """The miniature tasks of all families: each fault, and each sound task that looks almost like one.
 
-A module of this folder has tables of them: lists of ``Fault`` and lists of ``(check, edits)`` for near misses. Edits are
-what makes the sound task of conftest.py into the miniature one.
+A module of this folder has tables of them: lists of ``Fault`` and lists of ``(check, edits)`` for near misses. Edits
+are what makes the sound task of conftest.py into the miniature one.
 """
 
 from __future__ import annotations

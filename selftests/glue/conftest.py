@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -98,7 +99,14 @@ class Project:
         variables = {**os.environ, "PYTHONPATH": str(STUB.parent), "PY_COLORS": "0", **environment}
         variables.pop("PYTHONDONTWRITEBYTECODE", None)
         return subprocess.Popen(
-            words, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+            words,
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            # A job in the background ignores Ctrl-C, and so would all it starts.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
 
     def process(self, *args: str | Path, **kwargs) -> Outcome:

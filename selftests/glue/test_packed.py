@@ -92,7 +92,9 @@ def test_a_run_has_the_ledger_of_folders(project, form, workers):
         outcome = project.process(workers, folder)
         assert outcome.status == 1, outcome.lines + outcome.errors
         lines = project.ledger()
-        ledgers.append({id: {**line, "time": "", "seconds": {}, "evidence": ""} for id, line in lines.items()})
+        ledgers.append(
+            {id: {**line, "time": "", "seconds": {}, "evidence": "", "argument": ""} for id, line in lines.items()}
+        )
     assert ledgers[0] == ledgers[1]
     assert len(ledgers[0]) == 13
     assert not list((project.workspace.parent / "scratch").rglob("task.toml"))

@@ -37,6 +37,11 @@ def test_all_that_is_needed(tmp_path):
     ]
 
 
+def test_a_dataset_that_is_not_found_by_its_name_is_given_by_its_path():
+    shown = text_of(reason="no-reward", argument="/elsewhere/set/tasks/a/task.toml::oracle")
+    assert 'reproduce: pytest "/elsewhere/set/tasks/a/task.toml::oracle" --otval-keep' in shown.splitlines()
+
+
 def test_the_end_of_a_long_log():
     shown = text_of(reason="no-reward", log="\n".join(map(str, range(1000))))
     assert "  | 999" in shown.splitlines()

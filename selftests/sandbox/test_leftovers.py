@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_otval.sandbox.leftovers import OwnScratch, kill_session, start_ticks, sweep
+from pytest_otval.sandbox.leftovers import KEPT_SECONDS, OwnScratch, kill_session, start_ticks, sweep
 
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
@@ -64,12 +64,32 @@ def test_folder_of_a_living_owner_stays(tmp_path):
         {"boot": BOOT, "pid": 10**30, "start": 1.0},
         {"boot": BOOT, "pid": os.getpid(), "start": "nan"},
     ],
-    ids=str,
 )
 def test_folder_of_a_dead_owner_goes(tmp_path, owner):
     folder = leftover(tmp_path, owner=owner)
     assert sweep(tmp_path, shutil.rmtree) == ["123-4: 0 processes killed, folder removed"]
     assert not folder.exists()
+
+
+def test_what_a_user_keeps_stays_for_a_day(tmp_path):
+    own = OwnScratch(tmp_path)
+    trial = own.new("trial")
+    own.keep()
+    own.close()
+    owner = own.folder / "owner.json"
+    owner.write_text(json.dumps(DEAD))
+    assert sweep(tmp_path, shutil.rmtree) == []
+    assert trial.is_dir()
+    os.utime(own.folder / "kept", (0, time.time() - KEPT_SECONDS - 60))
+    assert len(sweep(tmp_path, shutil.rmtree)) == 1
+    assert not own.folder.exists()
+
+
+def test_an_empty_folder_is_not_kept(tmp_path):
+    own = OwnScratch(tmp_path)
+    own.keep()
+    own.close()
+    assert not own.folder.exists()
 
 
 def test_what_is_no_folder_of_ours_stays(tmp_path):

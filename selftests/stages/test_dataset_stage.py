@@ -95,9 +95,7 @@ def test_tasks_that_are_the_same(answer, edits, severity, message):
     assert found(answers, "ds-same-instruction") == []
 
 
-@pytest.mark.parametrize(
-    "edits", [{"tests/test_outputs.py": "def test():\n    assert 0\n"}, {"environment/data": "1"}]
-)
+@pytest.mark.parametrize("edits", [{"tests/test_outputs.py": "def test():\n    assert 0\n"}, {"environment/data": "1"}])
 def test_tasks_of_one_instruction_that_are_not_the_same(answer, edits):
     answers = answer({"a": {}, "b": {**edits, "instruction.md": "Write  42 to\n/APP/answer.txt."}})
     assert found(answers, "ds-duplicate-task") == []

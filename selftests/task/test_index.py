@@ -75,3 +75,11 @@ def test_what_cannot_be_looked_at_is_none(root):
         assert not is_prepared(path)
     (root / "bare/loop").symlink_to("loop")
     assert task_names(root / "bare") == (["a"], [])
+
+
+def test_a_task_called_tasks_is_one_among_others(tmp_path):
+    for name in ("tasks", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "task.toml").touch()
+    assert tasks_folder(tmp_path) == tmp_path
+    assert task_names(tmp_path)[0] == ["other", "tasks"]

@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pytest_otval.core import Conclusion, OtvalUsageError
@@ -67,6 +67,7 @@ TREES = st.dictionaries(
 @pytest.mark.parametrize("form", Form)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
 @given(one=TREES, two=TREES)
+@example(one={}, two={b"\x1f\x8b": None})
 def test_digests_are_equal_in_each_form_and_back(tmp_path, form, one, two):
     shutil.rmtree(tmp_path)
     source = dataset(tmp_path / "folders/set", one=one, two=two)

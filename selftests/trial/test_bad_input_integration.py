@@ -187,7 +187,11 @@ def test_agent_that_plants_something(verdict_of, plant):
 @pytest.mark.parametrize("plant", PAYS_ELSEWHERE)
 def test_plant_alone_pays_nothing(verdict_of, plant):
     result = verdict_of(solve=f"mkdir -p /app; {PLANTS[plant]}; true")
-    assert (result.reason, result.facts["score"]) == ("wrong-reward", 0.0)
+    # What left a process behind is tried again in the agent's own container, which the line tells; there it is a race.
+    trial = result.facts["trials"][0]
+    assert (trial["scope"], trial["class"], trial["score"]) == ("phase", "wrong-reward", 0.0)
+    if result.reason != "wrong-reward":
+        assert (plant, result.facts["isolation"]) == ("background writer", "none")
 
 
 def test_root_without_programs(verdict_of):

@@ -23,6 +23,8 @@ CHUNK = 1024 * 1024
 """The largest piece that is read at once; no extended header comes near it."""
 
 GZIP_MAGIC = b"\x1f\x8b"
+TAR_MAGIC, TAR_MAGIC_AT = b"ustar", 257
+"""What POSIX and GNU tar write into each header, and where."""
 HARMLESS_GLOBALS = {"comment"}
 """git archive writes the commit there."""
 
@@ -163,8 +165,10 @@ def task_entries(file: BinaryIO, task: str) -> Iterator[Entry]:
 
 def _plain(file: BinaryIO) -> BinaryIO:
     file.seek(0)
-    compressed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+    begin = file.read(TAR_MAGIC_AT + len(TAR_MAGIC))
     file.seek(0)
+    # A tar begins with the name of its first member, which may be that of gzip.
+    compressed = begin.startswith(GZIP_MAGIC) and begin[TAR_MAGIC_AT:] != TAR_MAGIC
     return cast("BinaryIO", gzip.GzipFile(fileobj=file)) if compressed else file
 
 
