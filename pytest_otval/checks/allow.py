@@ -20,7 +20,6 @@ from pytest_otval.core import Finding
 from pytest_otval.task.allowed import Allowance
 from pytest_otval.task.dataset import harbor_lint
 from pytest_otval.task.lines import Lines
-from pytest_otval.task.reading import NotReadableError, read_regular
 
 TASK_TOML = "task.toml"
 TABLE = ("metadata", "otval", "allow")
@@ -111,11 +110,8 @@ def _in_files(context: CheckContext, with_findings: Collection[str]) -> Iterator
     for number, entry in enumerate(files):
         if number >= MAX_FILES and entry.path not in with_findings:
             continue
-        try:
-            raw = read_regular(context.task.path / entry.path, MAX_TEXT)
-        except (OSError, NotReadableError):
-            continue
-        if MARK in raw and b"\0" not in raw:
+        raw = context.glance(entry)
+        if raw is not None and MARK in raw and b"\0" not in raw:
             yield from _in_text(entry.path, raw.decode("utf-8", "replace"))
 
 

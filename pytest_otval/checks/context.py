@@ -97,7 +97,9 @@ class CheckContext:
 
     def relative(self, path: Path) -> str:
         """Return a path of the task model relative to the task folder."""
-        return path.relative_to(self.task.path).as_posix()
+        # By their texts: checks ask this more often than anything else, and pathlib takes its time.
+        text, root = str(path), f"{self.task.path}/"
+        return text.removeprefix(root) if text.startswith(root) else path.relative_to(self.task.path).as_posix()
 
     def file(self, path: str) -> Entry | None:
         """Return the regular file a path leads to inside the task, if there is one."""
@@ -110,6 +112,14 @@ class CheckContext:
             entry = self.file(path)
             self._sources[path] = None if entry is None else _read(self.task.path, entry.path, path)
         return self._sources[path]
+
+    def glance(self, entry: Entry) -> bytes | None:
+        """Return the bytes of a file as far as checks read, without keeping them; None where it is unreadable."""
+        if entry.path in self._sources:
+            source = self._sources[entry.path]
+        else:
+            source = _read(self.task.path, entry.path, entry.path)
+        return None if source is None else source.raw
 
     def sources(self, folder: str) -> Iterator[Source]:
         """Yield the content of each regular file below a folder."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from pytest_otval.checks import registry
 from pytest_otval.checks.registry import Check, all_checks, run_checks
 from pytest_otval.core import Conclusion, Severity
 from pytest_otval.task.load import load_task
+from selftests.checks.conftest import write_task
 
 
 def test_ids_are_stable_words_and_texts_are_one_line():
@@ -92,3 +95,15 @@ def test_no_content_crashes_a_check(tmp_path_factory, edits):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     run_checks(load_task(folder, "data"))
+
+
+def test_warnings_about_a_tasks_source_are_nobodys(tmp_path):
+    """Nor may a finding depend on pytest's -W."""
+    text = 'def test_answer():\n    assert open("/app/answer.txt").read() != "\\m"\n'
+    write_task(tmp_path / "task", {"tests/test_outputs.py": text})
+    task, found = load_task(tmp_path / "task", "data"), []
+    for action in ("error", "ignore"):
+        with warnings.catch_warnings():
+            warnings.simplefilter(action)
+            found.append(run_checks(task))
+    assert found[0] == found[1]

@@ -1,5 +1,6 @@
 """Which form the tasks of a dataset have, and what is the same in all of them."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -96,3 +97,32 @@ def test_no_library_is_imported_before_a_packed_file_is_opened(folders, tmp_path
     )
     argv = [sys.executable, "-c", script, str(tmp_path / "packed"), str(folders)]
     assert subprocess.run(argv, check=False).returncode == 0
+
+
+PEEKED = ("task.toml", "environment/Dockerfile", "tests/test.sh", "missing", "environment")
+
+
+@pytest.mark.parametrize("form", [None, *Form])
+def test_a_look_at_files_is_the_same_in_each_form(form, tmp_path):
+    folder = DEMO
+    if form is not None:
+        folder = tmp_path / "demo"
+        pack(DEMO, form, folder)
+    source = source_of(folder)
+    name = source.names()[0][0]
+    task = DEMO / "tasks" / name
+    expected = {path: (task / path).read_bytes() for path in PEEKED if (task / path).is_file()}
+    assert len(expected) == 3
+    assert source.peek(name, PEEKED, 100_000) == expected
+    small = min(map(len, expected.values()))
+    assert source.peek(name, PEEKED, small) == {path: text for path, text in expected.items() if len(text) <= small}
+
+
+def test_a_look_follows_no_link_and_waits_for_nothing(folders, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "Dockerfile").write_text("FROM x")
+    (folders / "tasks/a/environment").symlink_to(outside)
+    (folders / "tasks/a/instruction.md").symlink_to(outside / "Dockerfile")
+    os.mkfifo(folders / "tasks/a/pipe")
+    assert FolderSource(folders).peek("a", ("environment/Dockerfile", "instruction.md", "pipe"), 100) == {}
