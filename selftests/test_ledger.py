@@ -37,6 +37,7 @@ FULL = {
     "isolation": "shared",
     "scope": "phase",
     "checks": [{"check": "x", "line": None}],
+    "fixes": [{"path": "tests/test.sh"}],
     "seconds": {"agent": 0.25, "total": 1.5},
     "cached_from": "run-1",
     "evidence": "evidence/demo",
