@@ -82,7 +82,7 @@ def _print(text: str | Iterable[str]) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has seen enough; Python would complain again when it flushes at its end.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
 
 
 def _table(known: Mapping[str, Entry]) -> Iterator[str]:
