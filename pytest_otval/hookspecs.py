@@ -1,4 +1,6 @@
-"""The hooks by which other pytest plugins add to ours. Our own stages, checks, agents and columns come by them too.
+"""The hooks by which other pytest plugins add to ours.
+
+Our own stages, checks, agents and image sources come by them too.
 
 Each hook returns a list; an object with the name of an earlier one is refused. An implementation is a function of the
 hook's name in a conftest.py, in a ``-p`` plugin or in an installed one (entry point group ``pytest11``).

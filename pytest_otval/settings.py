@@ -22,6 +22,8 @@ class VerdictSettings:
     """harbor: as Harbor 0.26 decides; default: ours; strict: solve.sh must end with 0 too."""
     network: str = "task"
     """task: what the task asks for; none: no network at all, tasks that need one are n/a."""
+    linters: bool = False
+    """Ask shellcheck and hadolint in the static stage, too."""
     force_build: bool = False
     """Build the Dockerfile even where ``docker_image`` is set."""
     timeout_multiplier: float = 1.0

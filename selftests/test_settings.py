@@ -8,6 +8,7 @@ from pytest_otval.settings import RunSettings, VerdictSettings
 OTHER = {
     "rules": "strict",
     "network": "none",
+    "linters": True,
     "force_build": True,
     "timeout_multiplier": 2.0,
     "shuffle_tests": True,

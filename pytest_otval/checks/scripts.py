@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from pytest_otval.checks.context import BOM, CheckContext, Script, Source
+from pytest_otval.checks.python_ast import parse_python
 from pytest_otval.checks.registry import Change, Place, check
 from pytest_otval.checks.shell import ShellCommand, parse_shell
 from pytest_otval.core import Conclusion, Finding, Severity
@@ -56,6 +57,8 @@ def shell_error(text: str) -> tuple[int | None, str] | None:
 
 def python_error(text: str) -> SyntaxError | None:
     """Return the syntax error of a Python file, or None, also where it is too deep to tell."""
+    if parse_python(text) is not None:
+        return None
     try:
         ast.parse(text)
     except SyntaxError as error:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pytest_otval.checks.context import CheckContext
+from pytest_otval.checks.python_ast import parse_python
 from pytest_otval.checks.registry import Place, check
 from pytest_otval.core import Severity
 from pytest_otval.task.load import Step
@@ -33,9 +34,8 @@ class TestFunction:
 @lru_cache(maxsize=256)
 def test_functions(text: str) -> tuple[TestFunction, ...] | None:
     """Return the test functions of a Python file, or None where it cannot be parsed."""
-    try:
-        module = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    module = parse_python(text)
+    if module is None:
         return None
     skipped = _module_skipped(module)
     return tuple(

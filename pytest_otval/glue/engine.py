@@ -184,15 +184,13 @@ class Engine:
         from pytest_otval.stages.repeat import ask_repeated
         from pytest_otval.task.scale import with_limits_scaled
 
-        if asked.stage == "static":
-            # It is asked about what is written.
-            task = at_hand.task
-        elif self._trouble:
-            return StageResult(self._trouble["class"], self._trouble["headline"]), 0
-        else:
-            task = with_limits_scaled(at_hand.task, self.settings.verdict.timeout_multiplier)
-        question = Question(task, asked.dataset.settings, evidence, digest=at_hand.digest)
         stage, count = extensions.stages(self._config)[asked.stage], self.settings.run.repeat
+        task = at_hand.task
+        if stage.containers:
+            if self._trouble:
+                return StageResult(self._trouble["class"], self._trouble["headline"]), 0
+            task = with_limits_scaled(task, self.settings.verdict.timeout_multiplier)
+        question = Question(task, asked.dataset.settings, evidence, digest=at_hand.digest)
         if count == 1 or not stage.repeats:
             return ask(stage, self.machine, question)
         earlier = self._earlier.of(asked.nodeid, at_hand.digest)

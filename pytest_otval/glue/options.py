@@ -74,6 +74,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="the mildest finding that fails the static stage (default error)",
     )
     group.addoption(
+        "--otval-linters",
+        action="store_true",
+        default=False,
+        help="ask shellcheck and hadolint in the static stage, too",
+    )
+    group.addoption(
         "--otval-fix",
         action="store_true",
         default=False,
@@ -160,6 +166,7 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         shuffle_tests=config.getoption("--otval-shuffle-tests"),
         clock_shift=config.getoption("--otval-clock-shift"),
         severity=Severity(config.getoption("--otval-severity")),
+        linters=config.getoption("--otval-linters"),
         flavour=flavour,
     )
     run = RunSettings(

@@ -52,8 +52,9 @@ def take_arguments(config: pytest.Config) -> None:
         ignored, globs = config.getoption("ignore") or (), config.getoption("ignore_glob") or ()
         leave_out(selection, ignored, globs, config.args)
         narrow(selection, config.getoption("--otval-tasks"), config.getoption("--otval-limit"))
+        chosen = chosen_stages(stages.values(), str(config.option.markexpr))
         if config.getoption("--otval-fix"):
-            _refuse_fixing(selection, chosen_stages(stages.values(), str(config.option.markexpr)))
+            _refuse_fixing(selection, chosen)
         out = _out(config, Workspace.from_environment())
     except OtvalUsageError as error:
         raise options.as_usage_error(error) from None
@@ -61,9 +62,7 @@ def take_arguments(config: pytest.Config) -> None:
         warn(config, f"left out: {'; '.join(unprepared)}", "datasets")
     config.args = rest
     given = tuple(map(str, config.invocation_params.args))
-    config.stash[PLAN] = Plan(
-        selection, chosen_stages(stages.values(), str(config.option.markexpr)), tuple(stages), given
-    )
+    config.stash[PLAN] = Plan(selection, chosen, tuple(stages), given)
     config.stash[OUT] = out
     worker = str(_worker_input(config)["workerid"]) if is_worker(config) else "main"
     config.stash[ENGINE] = Engine(config, out, worker)
@@ -120,12 +119,14 @@ def prepare(config: pytest.Config) -> None:
     """Sweep what killed runs left, find the flavour, write run.json. Raises UsageError."""
     if PLAN not in config.stash or is_worker(config):
         return
+    from pytest_otval.images.bases import chosen_sources
     from pytest_otval.profile import load_profile
     from pytest_otval.stages.machine import probe_flavour
 
     try:
         workspace = Workspace.from_environment()
         profile = load_profile(options.cluster_name(config), config.rootpath)
+        chosen_sources(profile, extensions.image_sources(config, profile, workspace.images, offline=True))
     except OtvalUsageError as error:
         raise options.as_usage_error(error) from None
     flavour, trouble = "", None
@@ -141,7 +142,8 @@ def prepare(config: pytest.Config) -> None:
         "cluster": profile.name,
         "flavour": flavour,
         "trouble": trouble,
-        "settings": {"rules": settings.verdict.rules, "network": settings.verdict.network},
+        "settings": dataclasses.asdict(settings.verdict),
+        "run_settings": {**dataclasses.asdict(settings.run), "out": str(out)},
         "settings_digest": settings.verdict.digest(),
         "swept": swept,
         "machine": {

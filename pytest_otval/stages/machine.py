@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_otval.checks.cache import FindingsCache
+from pytest_otval.checks.lint import SH_RULES, SHELL_RULES, lint_checks
+from pytest_otval.checks.linters import hadolint, shellcheck
 from pytest_otval.checks.registry import Check, all_checks
 from pytest_otval.checks.version import checks_version
 from pytest_otval.core import Conclusion, OtvalUsageError
@@ -57,10 +59,19 @@ class Machine:
         """``settings.verdict.flavour`` is the probed one."""
         self.settings = settings
         self.profile = profile
-        self.checks = extensions.checks
+        self._checks = extensions.checks
         self._agents = extensions.agents
         self._image_sources = extensions.image_sources
         self._workspace = workspace
+
+    @cached_property
+    def checks(self) -> Mapping[str, Check]:
+        """Every check by id, those that ask the linters where they are wanted."""
+        if not self.settings.verdict.linters:
+            return self._checks
+        answers = self._workspace.cache / "lint"
+        shell = shellcheck([*SHELL_RULES, *SH_RULES], answers)
+        return {**self._checks, **lint_checks(shell, hadolint(answers))}
 
     def agent(self, name: str) -> Agent:
         """Return an agent. Raises OtvalUsageError for a name no plugin gives."""

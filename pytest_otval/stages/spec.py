@@ -19,6 +19,9 @@ class Stage:
     recall: str = ""
     """``module:function``, called with a ``Machine`` and a ``Known``: returns an answer that was given before to the
     very same question, or None. It saves loading the task."""
+    containers: bool = True
+    """Whether it runs any. One that does not is asked on a machine that can run none, too, and about the task's time
+    limits as they are written."""
     by_default: bool = False
     """Whether it runs without ``-m``."""
     repeats: bool = False
@@ -31,6 +34,7 @@ STAGES = (
         "pytest_otval.stages.static:answer",
         "are the files right?",
         recall="pytest_otval.stages.static:recall",
+        containers=False,
         by_default=True,
     ),
     Stage("build", "pytest_otval.stages.build:answer", "does the image build?", by_default=True),

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from pytest_otval.ledger import read_run
 from selftests.test_layers import HEAVY
 
 pytest_plugins = ["pytester"]
@@ -88,3 +89,19 @@ def test_a_run_folder_that_cannot_be_written_is_refused(project):
     project.dataset()
     (project.root / "file").touch()
     assert "cannot be written" in project.run("datasets/demo", "--otval-out", "file/run").refusal
+
+
+def test_an_image_source_that_no_plugin_gives_is_refused(project):
+    project.dataset()
+    (project.root / "clusters").mkdir()
+    (project.root / "clusters/site.toml").write_text('image_sources = ["registry", "shelf"]\n')
+    refusal = project.run("datasets/demo", "--otval-cluster", "site").refusal
+    assert refusal == "cluster profile site: no image source 'shelf'; plugins give registry, bootstrap"
+
+
+def test_run_json_has_all_settings(project):
+    project.dataset()
+    project.run("datasets/demo", "--otval-timeout-multiplier", "2", "--otval-limit", "1", "-m", "static")
+    run = read_run(project.runs[-1])
+    assert run["settings"]["timeout_multiplier"] == 2.0
+    assert (run["run_settings"]["limit"], run["run_settings"]["out"]) == (1, str(project.runs[-1]))

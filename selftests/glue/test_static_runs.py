@@ -241,3 +241,17 @@ def test_the_ledger_is_plain_json(project, tasks):
     project.run("-m", "static", "--otval-fix", "datasets/demo/tasks/a")
     (line,) = [line for line in read_ledger(project.runs[-1]) if line["kind"] == "result"]
     assert json.loads(json.dumps(line)) == line
+
+
+# --- linters ---------------------------------------------------------------------------------------------------------
+
+
+def test_linters_are_asked_where_they_are_wanted(tasks, project):
+    tasks(a={"solution/solve.sh": "#!/bin/bash\nif [ 1.5 -gt 1 ]; then echo 42 > /app/answer.txt; fi\n"})
+    assert project.process("datasets/demo", "-m", "static").status == 0
+    assert "lint-shell" not in dict(checks(project))
+    assert project.process("datasets/demo", "-m", "static", "--otval-linters").status == 1
+    found = [one for one in project.ledger()[statics("a")[0]]["checks"] if one["check"] == "lint-shell"]
+    assert {(one["path"], one["line"]) for one in found} == {("solution/solve.sh", 2)}
+    assert "SC2072" in {one["message"].partition(":")[0] for one in found}
+    assert list((project.workspace / "cache" / "lint").iterdir()), "answers are kept"
