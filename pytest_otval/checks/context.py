@@ -162,6 +162,13 @@ class CheckContext:
         shared = () if step.shared_tests is None else (self.relative(step.shared_tests),)
         return (self.relative(step.tests), *shared)
 
+    @cached_property
+    def test_files(self) -> tuple[Entry, ...]:
+        """The regular files that lie at /tests in any step, each once."""
+        folders = dict.fromkeys(folder for step in self.steps for folder in self.test_folders(step))
+        found = {entry.path: entry for folder in folders for entry in self.tree.under(folder) if entry.kind == "file"}
+        return tuple(found.values())
+
 
 def _read(root: Path, real: str, path: str) -> Source | None:
     # O_NONBLOCK: the entry may have become a FIFO since the tree was listed.

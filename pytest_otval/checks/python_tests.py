@@ -221,19 +221,15 @@ def empty_parametrize(context: CheckContext) -> Iterator[Place]:
 )
 def cut_id(context: CheckContext) -> Iterator[Place]:
     """Look for ids of parametrized tests that lack their end, in lists below tests/."""
-    seen: set[str] = set()
-    for step in context.steps:
-        for folder in context.test_folders(step):
-            for entry in context.tree.under(folder):
-                if entry.kind != "file" or not entry.path.endswith(_LISTS) or entry.path in seen:
-                    continue
-                seen.add(entry.path)
-                source = context.source(entry.path) if entry.size <= _MAX_LIST else None
-                found = list(cut_ids(entry.path, source.text)) if source is not None and b"::" in source.raw else []
-                if found:
-                    line, value = found[0]
-                    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-                    yield Place(entry.path, f"{value[:120]} is cut{more}", line)
+    for entry in context.test_files:
+        if not entry.path.endswith(_LISTS) or entry.size > _MAX_LIST:
+            continue
+        source = context.source(entry.path)
+        found = list(cut_ids(entry.path, source.text)) if source is not None and b"::" in source.raw else []
+        if found:
+            line, value = found[0]
+            more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+            yield Place(entry.path, f"{value[:120]} is cut{more}", line)
 
 
 @check(

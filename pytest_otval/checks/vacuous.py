@@ -188,11 +188,6 @@ def _pytest_alone(context: CheckContext, step: Step) -> bool:
 )
 def no_tests(context: CheckContext) -> Iterator[Place]:
     """Look for empty test files."""
-    seen: set[str] = set()
-    for step in context.steps:
-        for folder in context.test_folders(step):
-            for entry in context.tree.under(folder):
-                named = _TEST_FILE.fullmatch(posixpath.basename(entry.path))
-                if entry.kind == "file" and entry.size == 0 and named and entry.path not in seen:
-                    seen.add(entry.path)
-                    yield Place(entry.path, "an empty test file")
+    for entry in context.test_files:
+        if entry.size == 0 and _TEST_FILE.fullmatch(posixpath.basename(entry.path)):
+            yield Place(entry.path, "an empty test file")

@@ -106,16 +106,11 @@ def not_pinned(context: CheckContext) -> Iterator[Place]:
 
 
 def _python_at_verify(context: CheckContext) -> Iterator[Place]:
-    seen: set[str] = set()
-    for step in context.steps:
-        for folder in context.test_folders(step):
-            for entry in context.tree.under(folder):
-                if entry.kind == "file" and entry.path.endswith(".py") and entry.path not in seen:
-                    seen.add(entry.path)
-                    source = context.source(entry.path)
-                    found = None if source is None else _first_fetch(source)
-                    if found is not None:
-                        yield Place(entry.path, f"fetches while the tests run: {found[1]}", found[0])
+    for entry in context.test_files:
+        source = context.source(entry.path) if entry.path.endswith(".py") else None
+        found = None if source is None else _first_fetch(source)
+        if found is not None:
+            yield Place(entry.path, f"fetches while the tests run: {found[1]}", found[0])
 
 
 def _first_fetch(source: Source) -> tuple[int, str] | None:
