@@ -41,11 +41,9 @@ def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _add_image(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    image = commands.add_parser("image", help="make images in advance")
-    actions = image.add_subparsers(dest="action", required=True, metavar="ACTION")
-    prepare = actions.add_parser("prepare", help="make what the cluster profile's [setup] prepare names")
-    _add_cluster(prepare)
-    prepare.set_defaults(run=_prepare)
+    from pytest_otval.cluster.image_command import add_arguments
+
+    add_arguments(commands.add_parser("image", help="plan, make, list, check and publish images"), _add_cluster)
 
 
 def _add_dataset(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -88,13 +86,6 @@ def _checks(arguments: argparse.Namespace) -> int:
     from pytest_otval.checks.catalogue import show_checks
 
     return show_checks(arguments.id, as_json=arguments.json)
-
-
-def _prepare(arguments: argparse.Namespace) -> int:
-    from pytest_otval.cluster.prepare import prepare
-
-    prepare(arguments.cluster)
-    return 0
 
 
 if __name__ == "__main__":

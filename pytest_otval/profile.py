@@ -23,6 +23,8 @@ PublicNetwork = Literal["slirp4netns", "host", "none"]
 PACKAGED = Path(__file__).parent / "data" / "clusters"
 """The profiles that come with the package."""
 
+_REGISTRY_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::\d{1,5})?")
+_REPOSITORY = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*")
 _CONTAINER_HOME = PurePosixPath("/root")
 
 
@@ -30,6 +32,26 @@ def _absolute_or_home(path: str) -> str:
     if not path.startswith(("/", "~/")) or ".." in PurePosixPath(path).parts:
         raise ValueError(f"{path!r} must start with / or ~/ and must not hold ..")
     return path
+
+
+def _registry_host(name: str) -> str:
+    if not _REGISTRY_HOST.fullmatch(name):
+        raise ValueError(f"{name!r} is no host of a registry, such as docker.io or registry.example.org:5000")
+    return name
+
+
+def _image_prefix(name: str) -> str:
+    host, slash, path = name.partition("/")
+    known = _REGISTRY_HOST.fullmatch(host) and (not slash or _REPOSITORY.fullmatch(path))
+    if not known or not (host == "localhost" or set(host) & {".", ":"}):
+        raise ValueError(f"{name!r} is not HOST or HOST/PATH of images, such as docker.io or ghcr.io/owner")
+    return name
+
+
+def _pattern_below_root(pattern: str) -> str:
+    if not re.fullmatch(r"(?:/[A-Za-z0-9._+*-]+)+", pattern) or ".." in PurePosixPath(pattern).parts:
+        raise ValueError(f"{pattern!r} must be absolute, of letters, digits, . _ + - and * alone, and must not hold ..")
+    return pattern
 
 
 def _preparation(item: str) -> str:
@@ -67,6 +89,8 @@ class ScratchSection(_Section):
 
     path: str = ""
     """Node-local folder for writable layers, ``$VARIABLES`` expanded on the node; empty for ``$TMPDIR``."""
+    stage_images: Literal["auto", "always", "never"] = "auto"
+    """Whether trials run on copies of images in that folder; ``auto``: where the store is on a network file system."""
 
 
 class BudgetSection(_Section):
@@ -76,6 +100,14 @@ class BudgetSection(_Section):
     """Cores."""
     memory_mb: Annotated[int, Field(ge=1)] | None = None
     """MiB."""
+
+
+class QuotaSection(_Section):
+    """``[quota]``: what the image store may be, on storage that counts files; `image list` and doctor compare."""
+
+    files: Annotated[int, Field(ge=1)] | None = None
+    gb: Annotated[float, Field(gt=0)] | None = None
+    """In 10^9 bytes."""
 
 
 class BuildSection(_Section):
@@ -99,6 +131,18 @@ class BuildSection(_Section):
         return {name: os.environ[name] for name in self.pass_env if name in os.environ}
 
 
+class RegistriesSection(_Section):
+    """``[registries]``: how registries are asked for base images."""
+
+    pulls: Annotated[int, Field(ge=1)] = 2
+    """Images that all runs of a user pull at once on a node."""
+    login: tuple[Annotated[str, AfterValidator(_registry_host)], ...] = ("docker.io",)
+    """Hosts that may have APPTAINER_DOCKER_USERNAME and APPTAINER_DOCKER_PASSWORD. A task can name any host; log-ins
+    kept by ``apptainer registry login`` are by host anyway."""
+    plain_http: tuple[Annotated[str, AfterValidator(_registry_host)], ...] = ()
+    """Hosts that are spoken to without TLS."""
+
+
 class ImageNames(_Section):
     """One ``[[images]]``: names for which a recipe stands in."""
 
@@ -114,6 +158,8 @@ class Recipe(_Section):
     variant: str = "minbase"
     packages: tuple[str, ...] = ()
     """Installed besides what the variant brings."""
+    remove: tuple[Annotated[str, AfterValidator(_pattern_below_root)], ...] = ()
+    """Shell patterns of files that are removed at the end."""
 
 
 class SetupSection(_Section):
@@ -131,9 +177,14 @@ class Profile(_Section):
     network: NetworkSection = NetworkSection()
     scratch: ScratchSection = ScratchSection()
     budget: BudgetSection = BudgetSection()
+    quota: QuotaSection = QuotaSection()
     build: BuildSection = BuildSection()
     image_sources: Annotated[tuple[str, ...], Field(min_length=1)] = ("registry", "bootstrap")
     """Where base images come from, first to answer wins; plugins may give others."""
+    registries: RegistriesSection = RegistriesSection()
+    mirrors: Mapping[Annotated[str, AfterValidator(_image_prefix)], Annotated[str, AfterValidator(_image_prefix)]] = {}
+    """``[mirrors]``: HOST[/PATH] of image names to the HOST[/PATH] where this site has the same. Names, digests and
+    keys stay the original's; what a mirror cannot give is asked of the original."""
     images: tuple[ImageNames, ...] = ()
     recipes: Mapping[str, Recipe] = {}
     setup: SetupSection = SetupSection()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
+from pytest_otval.checks.cache import FindingsCache
 from pytest_otval.checks.registry import all_checks
 from pytest_otval.core import Conclusion, StageResult
 from pytest_otval.images.model import Image, ImageConfig, ImageRequest
@@ -127,7 +128,10 @@ class FakeImages:
         conclusion = self.fault(request)
         if conclusion is not None:
             raise conclusion
-        return Image("0" * 64, Path("/nowhere.sqfs"), "1" * 64, "bootstrap:fake@0", self.config)
+        return Image("0" * 64, (Path("/nowhere.sqfs"),), "1" * 64, "bootstrap:fake@0", self.config)
+
+    def base_files(self, request: ImageRequest) -> tuple[Path, ...]:
+        return ()
 
     def plan(self, request: ImageRequest) -> SimpleNamespace:
         return SimpleNamespace(key="0" * 64)
@@ -146,6 +150,7 @@ class FakeMachine:
         self.sandbox = sandbox
         self.images = images
         self.checks = all_checks()
+        self.leaks = FindingsCache(folder / "leaks", "v")
         self.agent = own_extensions().agents.__getitem__
         self.settings = Settings(RunSettings(folder / "out"), verdict)
         self.allow_public = verdict.network != "none"

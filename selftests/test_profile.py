@@ -40,7 +40,16 @@ def test_local_stands_in_for_debian_images_with_a_recipe(rootdir):
     name = profile.recipe_name("debian:bookworm-slim")
     assert name is not None
     assert profile.recipes[name].suite == "bookworm"
-    assert profile.recipe_name("python:3.11") is None
+    assert profile.recipe_name("ubuntu:24.04") is None
+    python = profile.recipes[profile.recipe_name("python:3.11-slim")]
+    assert {"python3-pip", "python-is-python3"} <= set(python.packages)
+    assert python.remove == ("/usr/lib/python3*/EXTERNALLY-MANAGED",)
+
+
+@pytest.mark.parametrize("pattern", ["usr/x", "/../etc/x", "/a b", "/$(id)", "/a;b", "/", "/a//b"])
+def test_recipe_removes_nothing_but_files_of_its_root(rootdir, pattern):
+    error = _error(rootdir, f"[recipes.x]\nsuite = 'bookworm'\nremove = ['{pattern}']")
+    assert "recipes.x.remove" in error
 
 
 def test_an_empty_profile_has_usable_defaults(rootdir):
@@ -132,3 +141,37 @@ def test_builds_get_only_what_exists_here(rootdir, tmp_path, monkeypatch):
     build = load_profile("site", rootdir).build
     assert build.files() == ((home / ".config" / "pip", "/root/.config/pip"),)
     assert build.environment() == {"PIP_INDEX_URL": "https://packages.example/simple"}
+
+
+def test_registries_and_mirrors(rootdir):
+    _write(rootdir, "")
+    profile = load_profile("site", rootdir)
+    assert (profile.registries.pulls, profile.registries.login, profile.mirrors) == (2, ("docker.io",), {})
+    text = """
+    [registries]
+    pulls = 4
+    plain_http = ["registry.example.org:5000"]
+    [mirrors]
+    "docker.io" = "mirror.example.org/dockerhub"
+    "ghcr.io/own/app" = "localhost:5000"
+    """
+    _write(rootdir, text)
+    profile = load_profile("site", rootdir)
+    assert profile.registries.plain_http == ("registry.example.org:5000",)
+    assert profile.mirrors["docker.io"] == "mirror.example.org/dockerhub"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("[registries]\npulls = 0", "registries.pulls"),
+        ("[registries]\nlogin = ['https://ghcr.io']", "'https://ghcr.io' is no host"),
+        ("[registries]\nplain_htp = []", "did you mean 'plain_http'"),
+        ("[mirrors]\n'docker.io' = 'https://m.org'", "'https://m.org' is not HOST or HOST/PATH"),
+        ("[mirrors]\n'library/debian' = 'm.org'", "'library/debian' is not HOST"),
+        ("[mirrors]\n'docker.io/' = 'm.org'", "'docker.io/' is not HOST"),
+        ("[mirrors]\n'docker.io' = 3", "mirrors.docker.io"),
+    ],
+)
+def test_wrong_registries_and_mirrors(rootdir, text, word):
+    assert word in _error(rootdir, text)

@@ -13,14 +13,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pytest_otval.cluster.image_store import quota_lines
 from pytest_otval.cluster.probes import FlavourProbes, Probe, probe_device, probe_disk, probe_programs
 from pytest_otval.core import Conclusion
+from pytest_otval.images.inventory import use_of
 from pytest_otval.profile import Profile, load_profile
 from pytest_otval.sandbox.apptainer import FLAVOURS, ApptainerSandbox
 from pytest_otval.sandbox.leftovers import OwnScratch, sweep
 from pytest_otval.sandbox.namespace import FilesOfContainers
 from pytest_otval.sandbox.toolbox import ensure_toolbox
-from pytest_otval.workspace import scratch
+from pytest_otval.workspace import Workspace, scratch
 
 _SCRATCH_GIB, _WORKSPACE_GIB, _TMP_GIB = 5, 5, 1
 
@@ -65,6 +67,11 @@ def _machine(profile: Profile) -> Iterator[Probe]:
     workspace = os.environ.get("OT_WORKSPACE", "")
     if workspace:
         yield probe_disk("workspace", Path(workspace), _WORKSPACE_GIB)
+        if profile.quota.files or profile.quota.gb:
+            for is_much, line in quota_lines(use_of(Workspace(Path(workspace)).images), profile.quota):
+                yield Probe(
+                    "disk", "images", not is_much, line, "image gc removes what nothing needs" if is_much else ""
+                )
     else:
         yield Probe("disk", "workspace", False, "OT_WORKSPACE is not set", "./setup.sh WORKSPACE, then source env.sh")
     yield probe_disk("/tmp", Path("/tmp"), _TMP_GIB)

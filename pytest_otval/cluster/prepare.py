@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from pytest_otval.profile import load_profile
+from pytest_otval.profile import Profile, load_profile
 from pytest_otval.sandbox.toolbox import ensure_toolbox
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
-from pytest_otval.stages.machine import Machine, own_extensions, probe_flavour
+from pytest_otval.stages.machine import Extensions, Machine, own_extensions, probe_flavour
 from pytest_otval.workspace import Workspace
 
 _RECIPE = "image:bootstrap:"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out `image prepare`."""
+    prepare(arguments.cluster)
+    return 0
 
 
 def prepare(cluster: str) -> None:
@@ -22,16 +31,31 @@ def prepare(cluster: str) -> None:
     profile = load_profile(cluster)
     workspace = Workspace.from_environment()
     ensure_toolbox(workspace.images)
-    recipes = [item.removeprefix(_RECIPE) for item in profile.setup.prepare if item.startswith(_RECIPE)]
+    recipes = prepared_recipes(profile)
     if not recipes:
         return
     flavour, _ = probe_flavour(workspace, profile)
+    with opened_machine(workspace, profile, flavour) as machine:
+        for recipe in recipes:
+            image = machine.images.ensure_recipe(recipe)
+            print(f"{image.base}: {image.files[-1]}")
+
+
+def prepared_recipes(profile: Profile) -> list[str]:
+    """Return the recipes whose images set-up makes."""
+    return [item.removeprefix(_RECIPE) for item in profile.setup.prepare if item.startswith(_RECIPE)]
+
+
+@contextmanager
+def opened_machine(
+    workspace: Workspace, profile: Profile, flavour: str, offline: bool = False, extensions: Extensions | None = None
+) -> Iterator[Machine]:
+    """Give what a command that is no test run needs of the machine; nothing of it is kept."""
     with tempfile.TemporaryDirectory() as run:
-        settings = Settings(RunSettings(Path(run), cluster), VerdictSettings(flavour=flavour))
-        machine = Machine(settings, workspace, profile, own_extensions())
+        verdict = VerdictSettings(flavour=flavour, network="none" if offline else "task")
+        settings = Settings(RunSettings(Path(run), profile.name), verdict)
+        machine = Machine(settings, workspace, profile, extensions or own_extensions())
         try:
-            for recipe in recipes:
-                image = machine.images.ensure_recipe(recipe)
-                print(f"{image.base}: {image.path}")
+            yield machine
         finally:
             machine.close()

@@ -84,7 +84,7 @@ class FlavourProbes:
         command = Command(
             ["/.otval/busybox", *argv], log=self._log, env={"PATH": "/.otval"}, user=user, seconds=seconds
         )
-        spec = ContainerSpec(self._image, overlay=self._layer, network=network)
+        spec = ContainerSpec((self._image,), overlay=self._layer, network=network)
         with self._sandbox.open(spec) as container:
             result = container.run(command)
             return result, self._log.read_text(errors="replace").strip(), container.start_seconds

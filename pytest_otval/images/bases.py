@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from filelock import FileLock
-
-from pytest_otval.core import Conclusion, OtvalUsageError
+from pytest_otval.core import Conclusion, OtvalUsageError, printable
+from pytest_otval.images.archives import open_archive
 from pytest_otval.images.bootstrap import recipe_digest
 from pytest_otval.images.model import ImageConfig
-from pytest_otval.images.registry import (
-    NoAnswerError,
-    NotThereError,
-    Reference,
-    RefusedError,
-    Registry,
-    RegistryImage,
-    parse_reference,
-)
+from pytest_otval.images.oci import NoAnswerError, NotThereError, RefusedError
+from pytest_otval.images.pulling import ARCHIVE
+from pytest_otval.images.reference import parse_reference
+from pytest_otval.images.registry import Registry
+from pytest_otval.images.tags import Tags
 from pytest_otval.profile import Profile
+from pytest_otval.task.reading import NotReadableError, open_regular, target_within
 
 FILE_SUFFIXES = (".sif", ".sqfs")
 """``docker_image`` values with these ends are files, not names."""
+
+ARCHIVE_SCHEMES = ("oci-archive:", "docker-archive:")
+"""``docker_image`` values with these beginnings are tar archives, whichever of both forms they have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +36,14 @@ class Base:
     """What stands in keys and results; never a tag."""
     config: ImageConfig
     reference: str = ""
-    """``HOST/PATH@sha256:...`` for a registry."""
+    """``HOST/PATH@sha256:...`` for a registry, ``oci-archive:PATH@sha256:...`` for an archive; what is pulled."""
     recipe: str = ""
     file: Path | None = None
+
+    @property
+    def needs_network(self) -> bool:
+        """Whether it comes from elsewhere, if it is not in the store."""
+        return bool(self.recipe) or (self.file is None and not self.reference.startswith(ARCHIVE))
 
 
 class ImageSource(Protocol):
@@ -57,56 +61,26 @@ class ImageSource(Protocol):
 
 
 class RegistrySource:
-    """Registries that speak the OCI distribution protocol. Remembers what they answered."""
+    """Registries that speak the OCI distribution protocol, less those of the profile's mirrors that answer instead."""
 
     name = "registry"
 
-    def __init__(self, store: Path, registry: Registry | None = None, offline: bool = False) -> None:
-        """``store`` holds ``tags.json``, where a tag's digest stays once it was resolved."""
-        self._tags = store / "tags.json"
-        self._registry = registry or Registry()
+    def __init__(self, store: Path, registry: Registry, offline: bool = False) -> None:
+        """``store`` holds the digests of tags that were resolved once; offline, nobody is asked for others."""
+        self._tags = Tags(store / "tags.jsonl")
+        self._registry = registry
         self._offline = offline
-        self._silent: dict[str, str] = {}
 
     def resolve(self, image: str) -> Base | None:
         """See ``ImageSource``."""
         reference = parse_reference(image)
-        known = self._remembered().get(_tag_key(reference))
-        if known is not None:
-            found = RegistryImage(known["digest"], ImageConfig.from_dict(known["config"]))
-        else:
-            found = self._ask(reference)
-            self._remember(reference, found)
+        found = self._tags.known(reference)
+        if found is None:
+            if self._offline:
+                raise NoAnswerError(f"{reference.host} is not asked, this run is offline")
+            found = self._tags.remember(reference, self._registry.resolve(reference))
         exact = f"{reference.repository}@{found.digest}"
         return Base(exact, found.config, reference=exact)
-
-    def _ask(self, reference: Reference) -> RegistryImage:
-        if self._offline:
-            raise NoAnswerError(f"{reference.host} is not asked, this run is offline")
-        if reference.host in self._silent:
-            raise NoAnswerError(self._silent[reference.host])
-        try:
-            return self._registry.resolve(reference)
-        except NoAnswerError as error:
-            self._silent[reference.host] = str(error)
-            raise
-
-    def _remembered(self) -> dict[str, Any]:
-        try:
-            tags = json.loads(self._tags.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return tags if isinstance(tags, dict) else {}
-
-    def _remember(self, reference: Reference, image: RegistryImage) -> None:
-        self._tags.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(self._tags.with_suffix(".lock")):
-            tags = self._remembered()
-            # The first to ask decides, so that the workers of a run agree.
-            tags.setdefault(_tag_key(reference), {"digest": image.digest, "config": image.config.as_dict()})
-            new = self._tags.with_suffix(".tmp")
-            new.write_text(json.dumps(tags, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-            new.replace(self._tags)
 
 
 class RecipeSource:
@@ -148,7 +122,7 @@ class Bases:
         try:
             parse_reference(name)
         except ValueError as error:
-            raise Conclusion("build-failed", f"{where} {name}: {error}") from None
+            raise Conclusion("build-failed", f"{where}: {error}") from None
         missing, misses = False, []
         for source in self._sources:
             try:
@@ -168,8 +142,31 @@ class Bases:
         """Return the base of a recipe of the profile. Raises KeyError."""
         return recipe_base(self._profile, name)
 
+    def docker_image(self, name: str, folder: Path, where: str = "docker_image") -> Base:
+        """Return the base behind what ``docker_image`` of a task says: a name, or a file of an image.
+
+        ``NAME`` and ``docker://NAME`` are names; ``PATH.sif``, ``PATH.sqfs``, ``oci-archive:PATH`` and
+        ``docker-archive:PATH`` files: absolute, or below ``folder``, the task's, from which no link leads out.
+        Raises Conclusion as ``resolve`` does, ``bad-task`` where a file is missing or no good, and
+        ``base-unavailable`` where an absolute path leads to none here.
+        """
+        scheme = next((scheme for scheme in ARCHIVE_SCHEMES if name.startswith(scheme)), "")
+        if not scheme and not name.endswith(FILE_SUFFIXES):
+            return self.resolve(name.removeprefix("docker://"), where)
+        path = _named_file(name.removeprefix(scheme), folder, where)
+        if not scheme:
+            return self.file(path, where)
+        try:
+            with open_archive(path) as archive:
+                image = archive.image
+        except RefusedError as error:
+            raise Conclusion("bad-task", f"{where} {printable(name)}: {error}") from None
+        except OSError as error:
+            raise Conclusion("base-unavailable", f"{where} {printable(name)}: {error.strerror}") from None
+        return Base(f"archive@{image.digest}", image.config, reference=f"{ARCHIVE}{path}@{image.digest}")
+
     def file(self, path: Path, where: str) -> Base:
-        """Return the base in an image file. Raises Conclusion ``base-unavailable`` where there is none."""
+        """Return the base in a SIF or squashfs file. Raises Conclusion ``base-unavailable`` where there is none."""
         try:
             digest = file_digest(path)
         except OSError as error:
@@ -177,11 +174,26 @@ class Bases:
         return Base(f"file@sha256:{digest}", ImageConfig(), file=path)
 
 
+def _named_file(name: str, folder: Path, where: str) -> Path:
+    """Return the file that a task names: a regular one, its path without links."""
+    given = Path(name)
+    try:
+        path = given.resolve(strict=True) if given.is_absolute() else target_within(folder / given, folder)
+        if path is not None:
+            os.close(open_regular(path))
+            return path
+        raise Conclusion("bad-task", f"{where} {printable(name)}: there is no such file in the task's folder")
+    except (OSError, RuntimeError, ValueError, NotReadableError) as error:
+        reason = "base-unavailable" if given.is_absolute() else "bad-task"
+        words = error.strerror if isinstance(error, OSError) else error
+        raise Conclusion(reason, f"{where} {printable(name)}: {words}") from None
+
+
 def own_sources(
     store: Path, profile: Profile, offline: bool = False, registry: Registry | None = None
 ) -> list[ImageSource]:
     """Return our own sources."""
-    return [RegistrySource(store, registry, offline), RecipeSource(profile)]
+    return [RegistrySource(store, registry or Registry.of(profile), offline), RecipeSource(profile)]
 
 
 def recipe_base(profile: Profile, name: str) -> Base:
@@ -194,7 +206,3 @@ def file_digest(path: Path) -> str:
     """Return the sha256 of a file as 64 hex digits. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _tag_key(reference: Reference) -> str:
-    return f"{reference.repository}@{reference.digest}" if reference.digest else str(reference)

@@ -36,8 +36,12 @@ _POST_STEPS = (
 
 def recipe_digest(recipe: Recipe) -> str:
     """Return the sha256 of what a recipe means: suite, variant, packages and our own steps, never mirror or day."""
-    parts = [recipe.suite, recipe.variant, sorted(set(recipe.packages)), _POST_STEPS]
+    parts = [recipe.suite, recipe.variant, sorted(set(recipe.packages)), _post_steps(recipe)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _post_steps(recipe: Recipe) -> tuple[str, ...]:
+    return (*_POST_STEPS, *(f'rm -f "$1"{pattern}' for pattern in sorted(set(recipe.remove))))
 
 
 def bootstrap(recipe: Recipe, target: Path, all_root: bool) -> None:
@@ -48,7 +52,7 @@ def bootstrap(recipe: Recipe, target: Path, all_root: bool) -> None:
     argv = [required("mmdebstrap", "mmdebstrap"), f"--variant={recipe.variant}"]
     if recipe.packages:
         argv.append("--include=" + ",".join(sorted(set(recipe.packages))))
-    argv += [f"--customize-hook={step}" for step in _POST_STEPS]
+    argv += [f"--customize-hook={step}" for step in _post_steps(recipe)]
     mirror = host_mirror()
     argv += ["--format=tar", recipe.suite, "-", mirror]
     with tempfile.TemporaryFile() as words, packing(target, all_root) as stream:

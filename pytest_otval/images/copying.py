@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import hashlib
 import io
-import lzma
 import os
 import posixpath
-import re
 import tarfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from functools import partial
+from typing import IO, Any
 
+from pytest_otval.images.added import Compression, compression
+from pytest_otval.images.modes import changed_mode
 from pytest_otval.task.context import Context, Entry, has_wildcard
 
 MAX_BYTES = 8 << 30
 """More than this in one instruction is refused: a sparse file of a terabyte would be read to its end."""
-
-_REMOTE = re.compile(r"(?:https?|ftp|git|ssh)://|git@")
-_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-_OPENERS: Mapping[str, Callable[[Any], Any]] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
-_BLOCK = 1 << 20
-
-Compression = Literal["", "gzip", "bzip2", "xz", "zstd"]
 
 
 class CopyError(Exception):
@@ -40,10 +31,14 @@ class Source:
     name: str
     """Its name in a destination folder; "" where its contents go there."""
     entry: Entry | None
-    """In the context; None for a here-document."""
+    """In the context; None for a here-document or an address."""
     inline: bytes = b""
     archive: Compression | None = None
     """ADD unpacks it: how it is compressed."""
+    url: str = ""
+    """ADD fetches it."""
+    checksum: str = ""
+    """sha256 of what is fetched, 64 hex digits."""
 
     @property
     def fills_folder(self) -> bool:
@@ -51,45 +46,41 @@ class Source:
         return self.name == ""
 
 
-def is_remote(source: str) -> bool:
-    """Whether an ADD source is an address."""
-    return _REMOTE.match(source) is not None
+def find_sources(context: Context, word: str, unpack: bool) -> list[Source]:
+    """Return what a source of a COPY (or, with ``unpack``, of an ADD) names: nothing where a pattern matches nothing.
 
-
-def find_sources(context: Context, words: Sequence[str], unpack: bool) -> tuple[Source, ...]:
-    """Return what the sources of a COPY (or, with ``unpack``, of an ADD) name. Raises CopyError."""
-    sources: list[Source] = []
-    for word in words:
-        entries = _matching(context, word) if has_wildcard(word) else [context.find(word)]
-        for entry in entries:
-            if entry is None:
-                raise CopyError(f"{word!r} is not in the build context, or .dockerignore leaves it out")
-            if entry.kind == "folder":
-                sources.append(Source("", entry))
-                continue
-            archive = _compression(context, entry) if unpack and entry.kind == "file" else None
-            name = "" if archive is not None else posixpath.basename(posixpath.normpath(word))
-            if has_wildcard(word) and name:
-                name = posixpath.basename(entry.path)
-            sources.append(Source(name, entry, archive=archive))
-    return tuple(sources)
-
-
-def _matching(context: Context, pattern: str) -> list[Entry | None]:
+    Raises CopyError.
+    """
+    if not has_wildcard(word):
+        return [_source(context, context.find(word), posixpath.basename(posixpath.normpath(word)), word, unpack)]
     try:
-        found = context.match(pattern)
+        found = context.match(word)
     except ValueError as error:
         raise CopyError(str(error)) from None
-    if not found:
-        raise CopyError(f"nothing in the build context matches {pattern!r}, or .dockerignore leaves it out")
     # As with a source without a wildcard, what a link points to is copied.
-    return [context.find(entry.path) for entry in found]
+    return [
+        _source(context, context.find(entry.path), posixpath.basename(entry.path), entry.path, unpack)
+        for entry in found
+    ]
+
+
+def _source(context: Context, entry: Entry | None, name: str, word: str, unpack: bool) -> Source:
+    if entry is None:
+        raise CopyError(f"{word!r} is not in the build context, or .dockerignore leaves it out")
+    if entry.kind == "folder":
+        return Source("", entry)
+    archive = None
+    if unpack and entry.kind == "file":
+        with opened(context, entry) as file:
+            archive = compression(file)
+    return Source(name if archive is None else "", entry, archive=archive)
 
 
 def digest(context: Context, source: Source) -> list[Any]:
     """Return what of a source decides the image, in plain JSON types. Raises CopyError."""
     if source.entry is None:
-        return [source.name, "file", False, hashlib.sha256(source.inline).hexdigest()]
+        content = source.checksum or hashlib.sha256(source.inline).hexdigest()
+        return [source.name, "fetched" if source.url else "file", False, content]
     rows = [_row(context, name, entry) for name, entry in _members(context, source)]
     return [source.name, source.archive, rows]
 
@@ -99,35 +90,39 @@ def total_bytes(context: Context, sources: Sequence[Source]) -> int:
     return sum(entry.size for source in sources if source.entry is not None for _, entry in _members(context, source))
 
 
-def write_archive(
-    context: Context, source: Source, name: str, target: Path, owner: tuple[int, int], mode: int | None
-) -> None:
-    """Write the tar archive ``target`` that unpacks to the source below its destination folder.
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One file, folder or link on its way into an image."""
 
-    ``name`` is the name of a single file. Modes are 755 or 644 by the executable bit, so that equal keys are equal
-    images whatever the umask at checkout. Raises CopyError.
-    """
-    with tarfile.open(target, "w", format=tarfile.GNU_FORMAT, errors="surrogateescape") as tar:
-        if source.entry is None:
-            header = _header(name, Entry(name, "file", False, len(source.inline), 0), owner, mode)
-            tar.addfile(header, io.BytesIO(source.inline))
+    header: tarfile.TarInfo
+    open: Callable[[], IO[bytes]] | None
+    """Gives a regular file's content. Raises CopyError."""
+
+    def add_to(self, tar: tarfile.TarFile) -> None:
+        """Append it to an archive. Raises CopyError."""
+        if self.open is None:
+            tar.addfile(self.header)
             return
-        for path, entry in _members(context, source):
-            header = _header(path or name, entry, owner, mode)
-            if entry.kind != "file":
-                tar.addfile(header)
-                continue
-            with _opened(context, entry) as file:
-                header.size = os.fstat(file.fileno()).st_size
-                tar.addfile(header, file)
+        with self.open() as file:
+            if file.seekable():
+                # It may have changed since it was listed.
+                self.header.size = file.seek(0, os.SEEK_END)
+                file.seek(0)
+            tar.addfile(self.header, file)
 
 
-def copy_archive(context: Context, source: Source, target: Path) -> None:
-    """Write an archive that ADD unpacks to ``target``, as it is. Raises CopyError."""
-    assert source.entry is not None
-    with _opened(context, source.entry) as file, target.open("wb") as copy:
-        while block := file.read(_BLOCK):
-            copy.write(block)
+def members(context: Context, source: Source, name: str, owner: tuple[int, int], mode: str) -> Iterator[Member]:
+    """Yield what a source holds, folders before what is in them; ``name`` is the name of a single file.
+
+    Modes are 755 or 644 by the executable bit, so that equal keys are equal images whatever the umask at checkout.
+    """
+    if source.entry is None:
+        entry = Entry(name, "file", False, len(source.inline), 0)
+        yield Member(_header(name, entry, owner, mode), partial(io.BytesIO, source.inline))
+        return
+    for path, entry in _members(context, source):
+        content = partial(opened, context, entry) if entry.kind == "file" else None
+        yield Member(_header(path or name, entry, owner, mode), content)
 
 
 def _members(context: Context, source: Source) -> Iterator[tuple[str, Entry]]:
@@ -142,13 +137,13 @@ def _members(context: Context, source: Source) -> Iterator[tuple[str, Entry]]:
 def _row(context: Context, name: str, entry: Entry) -> list[Any]:
     """Names may be no UTF-8; JSON escapes what stands for the odd bytes."""
     if entry.kind == "file":
-        with _opened(context, entry) as file:
+        with opened(context, entry) as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
         return [name, "file", entry.executable, content]
     return [name, entry.kind, entry.target]
 
 
-def _header(name: str, entry: Entry, owner: tuple[int, int], mode: int | None) -> tarfile.TarInfo:
+def _header(name: str, entry: Entry, owner: tuple[int, int], mode: str) -> tarfile.TarInfo:
     header = tarfile.TarInfo(name)
     header.uid, header.gid = owner
     header.mtime = max(0, entry.mtime)
@@ -160,31 +155,16 @@ def _header(name: str, entry: Entry, owner: tuple[int, int], mode: int | None) -
     }[entry.kind]
     header.linkname = entry.target
     header.size = entry.size
-    plain = 0o755 if entry.executable or entry.kind == "folder" else 0o644
-    header.mode = plain if mode is None else mode
+    is_folder = entry.kind == "folder"
+    header.mode = 0o755 if entry.executable or is_folder else 0o644
+    if mode and entry.kind != "link":
+        header.mode = changed_mode(mode, header.mode, is_folder)
     return header
 
 
-def _opened(context: Context, entry: Entry) -> io.BufferedReader:
+def opened(context: Context, entry: Entry) -> io.BufferedReader:
+    """Open a regular file of the context. Raises CopyError."""
     try:
         return os.fdopen(context.open(entry), "rb")
     except OSError as error:
         raise CopyError(f"{entry.path}: {error.strerror or error}") from None
-
-
-def _compression(context: Context, entry: Entry) -> Compression | None:
-    """Return how a local tar archive is compressed, as ADD recognises one by its first bytes; None if it is none."""
-    with _opened(context, entry) as file:
-        head = file.read(tarfile.BLOCKSIZE)
-        name = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "")
-        file.seek(0)
-        try:
-            if name in _OPENERS:
-                with _OPENERS[name](file) as plain:
-                    head = plain.read(tarfile.BLOCKSIZE)
-            elif name == "zstd":
-                return "zstd"
-            tarfile.TarInfo.frombuf(head, tarfile.ENCODING, "surrogateescape")
-        except (OSError, EOFError, lzma.LZMAError, ValueError, tarfile.HeaderError):
-            return None
-    return name  # type: ignore[return-value]  # one of the values of _MAGIC

@@ -41,15 +41,19 @@ class ImageConfig:
         return cls(**fields)
 
 
+Files = tuple[Path, ...]
+"""Of an image: a squashfs with a whole root file system (or one SIF), then those that only add files to it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Image:
     """A packed root file system."""
 
     key: str
     """sha256 of everything that went into it, 64 hex digits."""
-    path: Path
+    files: Files
     content: str
-    """sha256 of the packed file."""
+    """sha256 of the packed file; of several, over those of all."""
     base: str
     """The base as it was resolved: ``bootstrap:RECIPE@DIGEST``, ``NAME@sha256:DIGEST`` or ``file@sha256:DIGEST``."""
     config: ImageConfig

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -24,11 +24,12 @@ class PackError(Exception):
 
 
 @contextmanager
-def packing(target: Path, all_root: bool) -> Iterator[int]:
+def packing(target: Path, all_root: bool, folders: Sequence[str] = FOLDERS) -> Iterator[int]:
     """Give the descriptor to which a tar archive is written; at the end ``target`` is its squashfs.
 
-    ``all_root`` makes root the owner of everything: where uids are not mapped, a file of another owner could not be
-    used. Raises PackError, or Conclusion ``missing-tool``. ``target`` is worthless where the archive was cut short.
+    ``folders`` are in it whatever the archive holds. ``all_root`` makes root the owner of everything: where uids are
+    not mapped, a file of another owner could not be used. Raises PackError, or Conclusion ``missing-tool``. ``target``
+    is worthless where the archive was cut short.
     """
     program = required("mksquashfs", "squashfs-tools")
     argv = [program, "-", str(target), "-tar", "-comp", "zstd", "-Xcompression-level", "3", "-no-progress", "-quiet"]
@@ -43,7 +44,7 @@ def packing(target: Path, all_root: bool) -> Iterator[int]:
         assert process.stdin is not None
         try:
             # mksquashfs 4.5 adds nothing to a tar archive by itself, so they stand at its beginning.
-            process.stdin.write(b"".join(_folder(name) for name in FOLDERS))
+            process.stdin.write(b"".join(_folder(name) for name in folders))
             yield process.stdin.fileno()
         except BaseException:
             # Where mksquashfs ended first, the error of its writer is but a consequence.

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_otval.core import Conclusion
 from pytest_otval.images.bases import Base, Bases
-from pytest_otval.images.copying import MAX_BYTES, CopyError, Source, find_sources, total_bytes
 from pytest_otval.images.expand import ExpansionError, expand
-from pytest_otval.images.model import ImageConfig
-from pytest_otval.images.registry import ARCHITECTURE
-from pytest_otval.images.steps import BUILD_FOLDER, BuildPlan, CopyStep, RunStep, Step, WorkdirStep, image_key
+from pytest_otval.images.oci import ARCHITECTURE
+from pytest_otval.images.planner import StagePlanner, failed
+from pytest_otval.images.steps import BuildPlan, base_plan
 from pytest_otval.images.support import refuse_unsupported
 from pytest_otval.task.context import Context, list_context
-from pytest_otval.task.dockerfile import DockerfileError, Instruction, parse_dockerfile
-from pytest_otval.task.owners import needs_owner
+from pytest_otval.task.dockerfile import Dockerfile, DockerfileError, Instruction, parse_dockerfile
 from pytest_otval.task.reading import NotReadableError
 
+MAX_STAGES = 200
+"""Each stage over another has the steps of both."""
+
+_ARCHITECTURES = {"x86_64": "amd64", "x86-64": "amd64", "aarch64": "arm64"}
 _PLATFORM = {
     "TARGETPLATFORM": f"linux/{ARCHITECTURE}",
     "TARGETOS": "linux",
+    "TARGETOSVERSION": "",
     "TARGETARCH": ARCHITECTURE,
     "TARGETVARIANT": "",
     "BUILDPLATFORM": f"linux/{ARCHITECTURE}",
     "BUILDOS": "linux",
+    "BUILDOSVERSION": "",
     "BUILDARCH": ARCHITECTURE,
     "BUILDVARIANT": "",
 }
-_ROOT_USERS = ("root", "0", "root:root", "0:0", "root:0", "0:root")
 
 
 def dockerfile_plan(folder: Path, bases: Bases, all_root: bool) -> BuildPlan:
@@ -44,229 +45,192 @@ def dockerfile_plan(folder: Path, bases: Bases, all_root: bool) -> BuildPlan:
         parsed = parse_dockerfile(folder / "Dockerfile")
     except DockerfileError as error:
         raise Conclusion("build-failed", f"{file}:{error.line}: {error.message}") from None
-    refuse_unsupported(parsed, file)
     try:
         context = list_context(folder)
     except (OSError, ValueError, NotReadableError) as error:
         raise Conclusion("build-failed", f"{folder.name}: the build context cannot be read: {error}") from None
-    planner = _Planner(file, parsed.escape, context, bases)
-    for instruction in parsed:
-        planner.add(instruction)
-    return planner.plan(all_root)
+    return _Stages(file, parsed, context, bases, all_root).last()
 
 
-class _Planner:
-    """Walks over the instructions and keeps what later ones see: variables, workdir, user, shell."""
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    start: Instruction
+    """Its FROM."""
+    instructions: tuple[Instruction, ...]
+    """All others."""
 
-    def __init__(self, file: str, escape: str, context: Context, bases: Bases) -> None:
+    @property
+    def name(self) -> str:
+        """What ``FROM image AS name`` calls it; names know no case."""
+        return self.start.args[2].lower() if len(self.start.args) == 3 else ""
+
+
+class _Stages:
+    """The stages of a Dockerfile. As with BuildKit, one that nothing needs is not looked at."""
+
+    def __init__(self, file: str, parsed: Dockerfile, context: Context, bases: Bases, all_root: bool) -> None:
         self._file = file
-        self._escape = escape
+        self._escape = parsed.escape
         self._context = context
         self._bases = bases
-        self._global_args = dict(_PLATFORM)
-        self._args: dict[str, str] = {}
-        self._env: dict[str, str] = {}
-        self._base: Base | None = None
-        self._config = ImageConfig()
-        self._has_cmd = False
-        self._steps: list[Step] = []
-        self._needs: str | None = None
+        self._all_root = all_root
+        self._stages = _split(parsed)
+        self._arguments = {**_PLATFORM, "TARGETSTAGE": self._stages[-1].name or "default"}
+        for instruction in parsed:
+            if instruction.kind == "FROM":
+                break
+            self._argument(instruction)
+        self._planners: dict[int, StagePlanner] = {}
+        self._origins: dict[int, BuildPlan] = {}
 
-    def plan(self, all_root: bool) -> BuildPlan:
-        """Return the plan of all instructions added."""
-        assert self._base is not None, "the parser refuses a Dockerfile without FROM"
-        config = replace(self._config, env=self._env)
-        steps = tuple(self._steps)
-        try:
-            key = image_key(self._base, steps, config, self._context, all_root)
-        except CopyError as error:
-            raise Conclusion("build-failed", f"{self._file}: {error}") from None
-        return BuildPlan(key, self._base, steps, config, self._file, self._context, self._needs)
+    def last(self) -> BuildPlan:
+        """Return the plan of the last stage. Raises Conclusion."""
+        if len(self._stages) > MAX_STAGES:
+            where = f"{self._file}:{self._stages[MAX_STAGES].start.line}"
+            raise Conclusion("unsupported-instruction", f"{where}: more than {MAX_STAGES} stages")
+        last = len(self._stages) - 1
+        for number in sorted(self._needed(last)):
+            self._planners[number] = self._planned(number)
+        return self._planners[last].plan(self._all_root)
 
-    def add(self, instruction: Instruction) -> None:
-        """Add one instruction. Raises Conclusion."""
-        try:
-            _HANDLERS[instruction.kind](self, instruction)
-        except (ExpansionError, CopyError) as error:
-            raise self._failed(instruction, str(error)) from None
-
-    def _failed(self, instruction: Instruction, message: str) -> Conclusion:
-        return Conclusion("build-failed", f"{self._file}:{instruction.line}: {instruction.kind}: {message}")
-
-    def _words(self, words: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(self._expanded(word) for word in words)
-
-    def _expanded(self, word: str, keep_quotes: bool = False) -> str:
-        return expand(word, self._args | self._env, self._escape, keep_quotes)
-
-    def _one(self, instruction: Instruction) -> str:
-        value = self._expanded(" ".join(instruction.args))
-        if not value:
-            raise ExpansionError("the argument is empty")
-        return value
-
-    def _owner_needed(self, instruction: Instruction, what: str) -> None:
-        if self._needs is None:
-            self._needs = f"{self._file}:{instruction.line}: {what}"
-
-    def _from(self, instruction: Instruction) -> None:
-        name = expand(instruction.args[0], self._global_args, self._escape)
-        for flag in instruction.flags:
-            wanted = expand(flag.partition("=")[2], self._global_args, self._escape)
-            if wanted != _PLATFORM["TARGETPLATFORM"]:
-                where = f"{self._file}:{instruction.line}"
-                here = _PLATFORM["TARGETPLATFORM"]
-                raise Conclusion("unsupported-instruction", f"{where}: FROM --platform={wanted} on {here}")
-        self._base = self._bases.resolve(name, f"{self._file}:{instruction.line}: FROM")
-        self._config = self._base.config
-        self._env = dict(self._base.config.env)
-        self._set_user(instruction, self._base.config.user)
-
-    def _arg(self, instruction: Instruction) -> None:
+    def _argument(self, instruction: Instruction) -> None:
+        """Add an ARG in front of the first FROM; the parser lets nothing else stand there."""
         for word in instruction.args:
             name, assigned, default = word.partition("=")
-            if self._base is None:
-                if assigned:
-                    self._global_args[name] = expand(default, self._global_args, self._escape)
-            elif assigned:
-                self._args[name] = self._expanded(default)
-            elif name in self._global_args:
-                self._args[name] = self._global_args[name]
+            if assigned:
+                self._arguments[name] = self._expanded(instruction, default)
 
-    def _set_env(self, instruction: Instruction) -> None:
-        pairs = {self._expanded(name): self._expanded(value) for name, value in instruction.pairs}
-        if "" in pairs:
-            raise ExpansionError("a variable without a name")
-        self._env.update(pairs)
+    def _expanded(self, instruction: Instruction, word: str) -> str:
+        try:
+            return expand(word, self._arguments, self._escape)
+        except ExpansionError as error:
+            raise failed(self._file, instruction, str(error)) from None
 
-    def _label(self, instruction: Instruction) -> None:
-        labels = {self._expanded(name): self._expanded(value) for name, value in instruction.pairs}
-        self._config = replace(self._config, labels={**self._config.labels, **labels})
-
-    def _run(self, instruction: Instruction) -> None:
-        argv, script = self._command(instruction), ""
-        alone = len(instruction.args) == 1 and re.fullmatch(r"<<-?(['\"]?)[A-Za-z_]\w*\1", instruction.args[0].strip())
-        if instruction.heredocs and alone:
-            body = instruction.heredocs[0].content
-            if body.startswith("#!"):
-                script = body
-                argv = (f"{BUILD_FOLDER}/heredoc-{len(self._steps)}",)
-            else:
-                argv = (*self._config.shell, body)
-        elif instruction.heredocs:
-            bodies = "".join(f"\n{heredoc.content}{heredoc.name}" for heredoc in instruction.heredocs)
-            argv = (*self._config.shell, instruction.args[0] + bodies)
-        found = needs_owner(script or (argv[-1] if instruction.shell_form else " ".join(argv)))
-        if found:
-            self._owner_needed(instruction, f"RUN uses {found[1]}")
-        user, workdir = self._config.user, self._config.workdir
-        env = self._args | self._env
-        self._steps.append(RunStep(instruction.line, instruction.original, argv, env, workdir, user, script))
-
-    def _command(self, instruction: Instruction) -> tuple[str, ...]:
-        if instruction.shell_form:
-            return (*self._config.shell, *instruction.args)
-        return instruction.args
-
-    def _copy(self, instruction: Instruction) -> None:
-        options = {flag.partition("=")[0]: self._expanded(flag.partition("=")[2]) for flag in instruction.flags}
-        *words, destination = self._words(instruction.args)
-        heredocs = {f"<<{heredoc.name}": heredoc for heredoc in instruction.heredocs}
-        sources: list[Source] = []
-        for word in words:
-            heredoc = heredocs.get(re.sub(r"^<<-", "<<", word))
-            if heredoc is None:
-                sources += find_sources(self._context, [word], unpack=instruction.kind == "ADD")
+    def _needed(self, number: int) -> set[int]:
+        """Return the numbers of the stages that one needs, its own included; each needs only those before it."""
+        needed, todo = set[int](), [number]
+        while todo:
+            number = todo.pop()
+            if number in needed:
                 continue
-            body = self._expanded(heredoc.content, keep_quotes=True) if heredoc.expand else heredoc.content
-            sources.append(Source(heredoc.name, None, body.encode(errors="surrogateescape")))
-        self._check_sources(instruction, sources)
-        is_folder = destination.endswith(("/", "/.")) or destination in (".", "")
-        if len(words) > 1 and not is_folder:
-            raise CopyError("with more than one source the destination must end with /")
-        owner, mode = options.get("--chown", ""), options.get("--chmod")
-        if owner and owner not in _ROOT_USERS:
-            self._owner_needed(instruction, f"{instruction.kind} --chown={owner}")
-        step = CopyStep(
-            instruction.line,
-            instruction.original,
-            tuple(sources),
-            posixpath.normpath(posixpath.join("/", self._config.workdir, destination)),
-            is_folder or len(sources) > 1 or any(source.fills_folder for source in sources),
-            owner,
-            int(mode, 8) if mode else None,
-        )
-        self._steps.append(step)
+            needed.add(number)
+            stage = self._stages[number]
+            before = self._base_stage(number)
+            todo += [] if before is None else [before]
+            for instruction in stage.instructions:
+                origin = self._origin_stage(instruction, number)
+                todo += [] if origin is None else [origin]
+        return needed
 
-    def _check_sources(self, instruction: Instruction, sources: list[Source]) -> None:
-        if any(source.archive == "zstd" for source in sources):
-            where = f"{self._file}:{instruction.line}"
-            raise Conclusion("unsupported-instruction", f"{where}: ADD of a zstd archive is not supported yet")
-        size = total_bytes(self._context, sources)
-        if size > MAX_BYTES:
-            raise CopyError(f"{size >> 30} GiB are more than the {MAX_BYTES >> 30} GiB that may be copied")
+    def _base_stage(self, number: int) -> int | None:
+        """Return the number of the stage that FROM names; unlike COPY --from, it takes the name as it is written."""
+        name = self._expanded(self._stages[number].start, self._stages[number].start.args[0])
+        return self._named(name, number)
 
-    def _workdir(self, instruction: Instruction) -> None:
-        path = posixpath.normpath(posixpath.join("/", self._config.workdir, self._one(instruction)))
-        self._config = replace(self._config, workdir=path)
-        self._steps.append(WorkdirStep(instruction.line, instruction.original, path))
+    def _origin_stage(self, instruction: Instruction, number: int) -> int | None:
+        """Return the number of the stage that a COPY --from in stage ``number`` names; None for an image or no such."""
+        name = _origin(instruction)
+        if name is None:
+            return None
+        try:
+            plain = expand(name, {}, self._escape) == name
+        except ExpansionError:
+            plain = False
+        if not plain:
+            raise failed(self._file, instruction, "--from takes no variables: name a stage in its place")
+        if re.fullmatch(r"[+-]?[0-9]+", name):
+            found: int | None = int(name) if len(name) < 10 else -1
+            if found not in range(len(self._stages)):
+                raise failed(self._file, instruction, f"there is no stage {name[:20]}")
+        else:
+            found = self._named(name.lower(), len(self._stages))
+        if found is not None and found >= number:
+            words = "the stage needs itself" if found == number else f"stage {name} comes later"
+            raise failed(self._file, instruction, words)
+        return found
 
-    def _user(self, instruction: Instruction) -> None:
-        self._set_user(instruction, self._one(instruction))
+    def _planned(self, number: int) -> StagePlanner:
+        """Return the planner of a stage that has all its instructions; those that it needs are planned."""
+        stage = self._stages[number]
+        for instruction in (stage.start, *stage.instructions):
+            refuse_unsupported(instruction, self._file)
+        planner = self._started(number, stage.start)
+        for instruction in stage.instructions:
+            name = _origin(instruction)
+            if name is None:
+                planner.add(instruction)
+                continue
+            origin = self._origin_stage(instruction, number)
+            planner.copy_from(instruction, self._image(instruction, name) if origin is None else self._files(origin))
+        return planner
 
-    def _set_user(self, instruction: Instruction, user: str | None) -> None:
-        user = None if user in _ROOT_USERS else user
-        if user is not None:
-            self._owner_needed(instruction, f"user {user}")
-        self._config = replace(self._config, user=user)
+    def _started(self, number: int, start: Instruction) -> StagePlanner:
+        """Return a planner that knows the FROM of its stage alone."""
+        before = self._base_stage(number)
+        if before is not None:
+            return self._planners[before].child()
+        name = self._expanded(start, start.args[0])
+        if not name:
+            raise failed(self._file, start, f"{start.args[0][:200]} is empty: an ARG without a value?")
+        self._require_platform(start)
+        base = self._base(start, name)
+        planner = StagePlanner(self._file, self._escape, self._context, self._arguments, base)
+        planner.set_user(start, base.config.user)
+        return planner
 
-    def _shell(self, instruction: Instruction) -> None:
-        self._config = replace(self._config, shell=instruction.args)
+    def _require_platform(self, start: Instruction) -> None:
+        platform = _flag(start, "--platform")
+        if platform is None:
+            return
+        wanted = self._expanded(start, platform)
+        if _platform(wanted) != _PLATFORM["TARGETPLATFORM"]:
+            where = f"{self._file}:{start.line}"
+            here = _PLATFORM["TARGETPLATFORM"]
+            raise Conclusion("unsupported-instruction", f"{where}: FROM --platform={wanted[:200]} on {here}")
 
-    def _cmd(self, instruction: Instruction) -> None:
-        self._has_cmd = True
-        self._config = replace(self._config, cmd=self._command(instruction))
+    def _files(self, number: int) -> BuildPlan:
+        """Return the plan of a stage as an origin of COPY --from."""
+        if number not in self._origins:
+            self._origins[number] = self._planners[number].plan(self._all_root, for_files=True)
+        return self._origins[number]
 
-    def _entrypoint(self, instruction: Instruction) -> None:
-        # The base's CMD was meant as arguments of the base's entry point.
-        cmd = self._config.cmd if self._has_cmd else ()
-        self._config = replace(self._config, entrypoint=self._command(instruction), cmd=cmd)
+    def _image(self, instruction: Instruction, name: str) -> BuildPlan:
+        return base_plan(self._base(instruction, name), self._all_root)
 
-    def _expose(self, instruction: Instruction) -> None:
-        ports = self._words(instruction.args)
-        self._config = replace(self._config, exposed=tuple(dict.fromkeys((*self._config.exposed, *ports))))
+    def _named(self, name: str, before: int) -> int | None:
+        """Return the number of the last stage of a name among the first ``before``."""
+        numbers = (number for number in reversed(range(before)) if self._stages[number].name == name)
+        return next(numbers, None) if name else None
 
-    def _volume(self, instruction: Instruction) -> None:
-        paths = self._words(instruction.args)
-        self._config = replace(self._config, volumes=tuple(dict.fromkeys((*self._config.volumes, *paths))))
-
-    def _healthcheck(self, instruction: Instruction) -> None:
-        self._config = replace(self._config, healthcheck=(*instruction.flags, *instruction.args))
-
-    def _stopsignal(self, instruction: Instruction) -> None:
-        self._config = replace(self._config, stop_signal=self._one(instruction))
-
-    def _maintainer(self, instruction: Instruction) -> None:
-        self._config = replace(self._config, labels={**self._config.labels, "maintainer": " ".join(instruction.args)})
+    def _base(self, instruction: Instruction, name: str) -> Base:
+        return self._bases.resolve(name, f"{self._file}:{instruction.line}: {instruction.kind}")
 
 
-_HANDLERS: Mapping[str, Callable[[_Planner, Instruction], None]] = {
-    "FROM": _Planner._from,
-    "ARG": _Planner._arg,
-    "ENV": _Planner._set_env,
-    "LABEL": _Planner._label,
-    "RUN": _Planner._run,
-    "COPY": _Planner._copy,
-    "ADD": _Planner._copy,
-    "WORKDIR": _Planner._workdir,
-    "USER": _Planner._user,
-    "SHELL": _Planner._shell,
-    "CMD": _Planner._cmd,
-    "ENTRYPOINT": _Planner._entrypoint,
-    "EXPOSE": _Planner._expose,
-    "VOLUME": _Planner._volume,
-    "HEALTHCHECK": _Planner._healthcheck,
-    "STOPSIGNAL": _Planner._stopsignal,
-    "MAINTAINER": _Planner._maintainer,
-}
-"""ONBUILD is missing: it was refused before."""
+def _split(parsed: Dockerfile) -> list[_Stage]:
+    found: list[tuple[Instruction, list[Instruction]]] = []
+    for instruction in parsed:
+        if instruction.kind == "FROM":
+            found.append((instruction, []))
+        elif found:
+            found[-1][1].append(instruction)
+    return [_Stage(start, tuple(others)) for start, others in found]
+
+
+def _origin(instruction: Instruction) -> str | None:
+    return (_flag(instruction, "--from") or None) if instruction.kind == "COPY" else None
+
+
+def _platform(text: str) -> str:
+    """Return a platform as the images of this machine's name it: ``linux/amd64`` for ``x86_64``."""
+    parts = text.lower().split("/")
+    system, architecture = parts[:2] if len(parts) > 1 else ("linux", parts[0])
+    architecture = _ARCHITECTURES.get(architecture, architecture)
+    variant = "/".join(parts[2:])
+    usual = not variant or (architecture, variant) in (("amd64", "v1"), ("arm64", "v8"))
+    return f"{system}/{architecture}" + ("" if usual else f"/{variant}")
+
+
+def _flag(instruction: Instruction, name: str) -> str | None:
+    """Return the value of ``--name=value``."""
+    values = (flag.partition("=")[2] for flag in instruction.flags if flag.partition("=")[0] == name)
+    return next(values, None)

@@ -1,73 +1,42 @@
-"""What an image registry knows: the digest behind a tag, and an image's configuration.
+"""A client of image registries: the digest behind a tag, an image's configuration, and its blobs.
 
-The registry API is https://distribution.github.io/distribution/spec/api/ with its token scheme; the formats are
-those of https://github.com/opencontainers/image-spec. Layers are not read here: the container runtime does that.
+The API is https://distribution.github.io/distribution/spec/api/ with its token scheme.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import platform
 import re
-import urllib.error
+import time
 import urllib.parse
-import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from http.client import HTTPException, HTTPMessage
-from typing import Any
+from email.message import Message
+from pathlib import Path
+from typing import TypeVar
 
+from pytest_otval.core import printable
+from pytest_otval.images.credentials import Credentials
 from pytest_otval.images.model import ImageConfig
-from pytest_otval.sandbox.base import DEFAULT_PATH
-
-ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-"""This machine's architecture as images call it."""
-
-_MANIFESTS = (
-    "application/vnd.oci.image.index.v1+json",
-    "application/vnd.docker.distribution.manifest.list.v2+json",
-    "application/vnd.oci.image.manifest.v1+json",
-    "application/vnd.docker.distribution.manifest.v2+json",
+from pytest_otval.images.oci import (
+    MANIFESTS,
+    NoAnswerError,
+    NotThereError,
+    RefusedError,
+    find_image,
+    write_layout,
 )
-_MAX_JSON = 4 << 20
-_SECONDS = 5
-_REFERENCE = re.compile(
-    r"(?:(?P<host>[A-Za-z0-9.-]+(?::\d+)?)/)?(?P<path>[a-z0-9]+(?:[._/-]+[a-z0-9]+)*)"
-    r"(?::(?P<tag>\w[\w.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
-)
+from pytest_otval.images.reference import HUB, Mirrors, Reference
+from pytest_otval.images.transport import StatusError, Transport
+from pytest_otval.profile import Profile
+
+_SECONDS = 5.0
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
-
-
-class NoAnswerError(Exception):
-    """The registry did not answer; the text says how."""
-
-
-class NotThereError(Exception):
-    """The registry answered that it has no such image."""
-
-
-class RefusedError(Exception):
-    """The registry answered, but not with an image: a log-in is needed, the rate is limited, the answer is odd."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """An image's full name."""
-
-    host: str
-    """``docker.io`` where the name has none."""
-    path: str
-    tag: str
-    digest: str = ""
-    """``sha256:...`` where the name is pinned."""
-
-    def __str__(self) -> str:
-        return f"{self.host}/{self.path}:{self.tag}"
-
-    @property
-    def repository(self) -> str:
-        """Host and path."""
-        return f"{self.host}/{self.path}"
+_FAULTS = (NoAnswerError, NotThereError, RefusedError)
+_ACCEPT = {"Accept": ", ".join(MANIFESTS)}
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,143 +48,190 @@ class RegistryImage:
     config: ImageConfig
 
 
-def parse_reference(name: str) -> Reference:
-    """Return the full name of an image. Raises ValueError where ``name`` cannot be one."""
-    match = _REFERENCE.fullmatch(name)
-    if match is None:
-        raise ValueError(f"{name!r} is no image name")
-    host, path = match["host"] or "", match["path"]
-    if host and "." not in host and ":" not in host and host != "localhost":
-        host, path = "", f"{host}/{path}"
-    host = host if host not in ("", "index.docker.io") else "docker.io"
-    if path != path.lower():
-        raise ValueError(f"{name!r} is no image name: upper case")
-    if host == "docker.io" and "/" not in path:
-        path = f"library/{path}"
-    return Reference(host, path, match["tag"] or "latest", match["digest"] or "")
-
-
 class Registry:
-    """A client for one look at a time; keeps tokens."""
+    """A client of all registries; keeps what they let it in with, and which of them are no use now."""
 
-    def __init__(self, insecure_hosts: frozenset[str] = frozenset(), seconds: float = _SECONDS) -> None:
-        """``insecure_hosts`` are spoken to without TLS; ``seconds`` is how long one answer may take."""
-        self._insecure = insecure_hosts
-        self._seconds = seconds
-        self._tokens: dict[str, str] = {}
+    def __init__(
+        self,
+        plain_http: frozenset[str] = frozenset(),
+        credentials: Credentials | None = None,
+        mirrors: Mirrors | None = None,
+        seconds: float = _SECONDS,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Hosts of ``plain_http`` are spoken to without TLS; ``seconds`` is how long a registry may be silent."""
+        self._plain_http = plain_http
+        self._credentials = credentials or Credentials()
+        self._mirrors = mirrors or Mirrors({})
+        self._transport = Transport(seconds, sleep)
+        self._admitted: dict[str, str] = {}
+        """``Authorization`` by repository."""
+        self._trouble: dict[str, tuple[type[Exception], str]] = {}
+        """Hosts that were of no use however often they were asked."""
+
+    @classmethod
+    def of(cls, profile: Profile) -> Registry:
+        """Return the client that a cluster profile asks for."""
+        section = profile.registries
+        return cls(frozenset(section.plain_http), Credentials(section.login), Mirrors(profile.mirrors))
 
     def resolve(self, reference: Reference) -> RegistryImage:
-        """Return digest and configuration of an image for this machine's architecture.
+        """Return digest and configuration of an image for this machine.
 
-        Raises NoAnswerError, NotThereError or RefusedError.
+        The site's mirror is asked first; where it cannot tell, the image's own registry is. A host that is silent, or
+        goes on telling to wait, is not asked again. Raises NoAnswerError, NotThereError or RefusedError.
         """
-        digest = reference.digest or self._digest(reference)
-        manifest = self._json(reference, f"manifests/{digest}")
-        if "manifests" in manifest:
-            manifest = self._json(reference, f"manifests/{_of_this_machine(manifest)}")
-        try:
-            config = self._json(reference, f"blobs/{manifest['config']['digest']}")
-            return RegistryImage(digest, image_config(config.get("config") or {}))
-        except (KeyError, TypeError, AttributeError):
-            raise RefusedError(f"{reference}: the manifest is not one of an image") from None
+        return self._anywhere(reference, self._resolve)
 
-    def _digest(self, reference: Reference) -> str:
+    def download(self, reference: Reference, folder: Path) -> None:
+        """Write the image of a digest as an OCI layout, each blob as its digest says.
+
+        Raises as ``resolve`` does, and OSError where it cannot be written.
+        """
+
+        def attempt(place: Reference) -> None:
+            content = _Repository(self, place)
+            write_layout(find_image(content, place.digest), content, folder)
+
+        self._anywhere(reference, attempt)
+
+    def _anywhere(self, reference: Reference, ask: Callable[[Reference], _T]) -> _T:
+        *mirrors, own = self._mirrors.places(reference)
+        said = ""
+        for place in mirrors:
+            try:
+                return ask(place)
+            except _FAULTS as error:
+                said = f"{error}; "
+        try:
+            return ask(own)
+        except _FAULTS as error:
+            raise type(error)(f"{said}{error}") from None
+
+    def _resolve(self, place: Reference) -> RegistryImage:
+        if place.host in self._trouble:
+            kind, words = self._trouble[place.host]
+            raise kind(words)
+        try:
+            digest = place.digest or self._digest(place)
+            return RegistryImage(digest, find_image(_Repository(self, place), digest).config)
+        except (_BusyError, NoAnswerError) as error:
+            self._trouble[place.host] = (type(error), str(error))
+            raise
+
+    def _digest(self, place: Reference) -> str:
         """HEAD costs nothing of Docker Hub's rate limit."""
-        _, headers = self._request(reference, f"manifests/{reference.tag}", "HEAD")
-        digest = headers.get("Docker-Content-Digest", "")
-        if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
-            raise RefusedError(f"{reference}: {reference.host} tells no digest")
+        url = self._url(place, f"manifests/{place.tag}")
+
+        def ask(authorization: str) -> Message:
+            return self._transport.head(url, _ACCEPT, authorization)
+
+        digest = self.admitted(place, ask).get("Docker-Content-Digest", "")
+        if not _DIGEST.fullmatch(digest):
+            raise RefusedError(f"{place}: {place.host} tells no digest")
         return digest
 
-    def _json(self, reference: Reference, what: str) -> dict[str, Any]:
-        body, _ = self._request(reference, what, "GET")
-        try:
-            value = json.loads(body)
-        except ValueError:
-            value = None
-        if not isinstance(value, dict):
-            raise RefusedError(f"{reference}: the answer about {what} is no JSON object")
-        return value
+    def get(self, place: Reference, what: str, digest: str) -> bytes:
+        """Return a manifest or a small blob that has a digest. Raises NoAnswerError, NotThereError, RefusedError."""
+        url = self._url(place, f"{what}/{digest}")
+        body = self.admitted(place, lambda authorization: self._transport.get(url, _ACCEPT, authorization))
+        if f"sha256:{hashlib.sha256(body).hexdigest()}" != digest:
+            raise RefusedError(f"{place}: {place.host} gives {digest[:19]} with other bytes")
+        return body
 
-    def _request(self, reference: Reference, what: str, method: str) -> tuple[bytes, HTTPMessage]:
-        host = "registry-1.docker.io" if reference.host == "docker.io" else reference.host
-        scheme = "http" if host in self._insecure else "https"
-        url = f"{scheme}://{host}/v2/{reference.path}/{what}"
-        headers = {"Accept": ", ".join(_MANIFESTS)}
-        token = self._tokens.get(reference.repository)
+    def save(self, place: Reference, digest: str, target: Path) -> None:
+        """Write a blob of any size to a file. Raises as ``get`` does, and OSError."""
+        url = self._url(place, f"blobs/{digest}")
+        self.admitted(place, lambda authorization: self._transport.save(url, target, digest, authorization))
+
+    def _url(self, place: Reference, what: str) -> str:
+        host = f"registry-1.{HUB}" if place.host == HUB else place.host
+        return f"{self._scheme(place)}://{host}/v2/{place.path}/{what}"
+
+    def _scheme(self, place: Reference) -> str:
+        return "http" if place.host in self._plain_http else "https"
+
+    def admitted(self, place: Reference, ask: Callable[[str], _T]) -> _T:
+        """Ask with the ``Authorization`` that a repository let us in with; a new one where it wants one."""
         try:
-            return self._open(url, headers, method, token)
-        except urllib.error.HTTPError as error:
+            return ask(self._admitted.get(place.repository, ""))
+        except StatusError as error:
+            if error.status != 401:
+                raise _meaning(place, error) from None
             challenge = error.headers.get("WWW-Authenticate", "")
-            if error.code != 401 or token is not None or not challenge.lower().startswith("bearer"):
-                raise _meaning(reference, error) from None
-        token = self._tokens[reference.repository] = self._token(reference, challenge)
+        # The one that was kept may be too old by now.
+        given = self._admitted[place.repository] = self._admission(place, challenge)
         try:
-            return self._open(url, headers, method, token)
-        except urllib.error.HTTPError as error:
-            raise _meaning(reference, error) from None
+            return ask(given)
+        except StatusError as error:
+            raise _meaning(place, error) from None
 
-    def _token(self, reference: Reference, challenge: str) -> str:
-        """Get the anonymous token that ``WWW-Authenticate: Bearer realm=...`` asks for."""
+    def _admission(self, place: Reference, challenge: str) -> str:
+        """Return what answers ``WWW-Authenticate``: a token, which may be anonymous, or the log-in itself."""
+        scheme = challenge.partition(" ")[0].lower()
+        login = self._credentials.login(place)
+        if scheme == "bearer":
+            return f"Bearer {self._token(place, challenge, login.header if login else '')}"
+        if scheme == "basic" and login is not None:
+            return login.header
+        if scheme == "basic":
+            raise RefusedError(_log_in(place))
+        raise RefusedError(f"{place}: {place.host} asks for a log-in of an unknown kind")
+
+    def _token(self, place: Reference, challenge: str, authorization: str) -> str:
         fields = dict(_CHALLENGE.findall(challenge))
         realm = fields.pop("realm", "")
-        if not realm.startswith(("https://", "http://")):
-            raise RefusedError(f"{reference}: {reference.host} asks for a log-in of an unknown kind")
-        fields.setdefault("scope", f"repository:{reference.path}:pull")
+        if not realm.startswith(("https://", f"{self._scheme(place)}://")):
+            raise RefusedError(f"{place}: {place.host} sends for a token to {printable(realm[:100])}")
+        fields.setdefault("scope", f"repository:{place.path}:pull")
         try:
-            body, _ = self._open(f"{realm}?{urllib.parse.urlencode(fields)}", {}, "GET")
+            body = self._transport.get(f"{realm}?{urllib.parse.urlencode(fields)}", {}, authorization)
             answer = json.loads(body)
-            return str(answer.get("token") or answer["access_token"])
-        except urllib.error.HTTPError as error:
-            raise _meaning(reference, error) from None
-        except (ValueError, KeyError, AttributeError):
-            raise RefusedError(f"{reference}: {reference.host} gives no token") from None
-
-    def _open(
-        self, url: str, headers: Mapping[str, str], method: str, token: str | None = None
-    ) -> tuple[bytes, HTTPMessage]:
-        request = urllib.request.Request(url, headers=dict(headers), method=method)
-        if token:
-            # Blobs are redirected to storage that signs its addresses and refuses a second authorisation.
-            request.add_unredirected_header("Authorization", f"Bearer {token}")
-        try:
-            with urllib.request.urlopen(request, timeout=self._seconds) as answer:
-                return answer.read(_MAX_JSON), answer.headers
-        except urllib.error.HTTPError:
-            raise
-        except (OSError, HTTPException) as error:
-            host = urllib.parse.urlsplit(url).netloc
-            raise NoAnswerError(f"{host}: {getattr(error, 'reason', None) or error or type(error).__name__}") from None
+            token = str(answer.get("token") or answer["access_token"])
+        except StatusError as error:
+            raise _meaning(place, error) from None
+        except (ValueError, KeyError, AttributeError, RecursionError):
+            raise RefusedError(f"{place}: {place.host} gives no token") from None
+        if not token.isascii() or not token.isprintable():
+            raise RefusedError(f"{place}: {place.host} gives no token")
+        return token
 
 
-def image_config(config: Mapping[str, Any]) -> ImageConfig:
-    """Return the ``config`` object of an OCI image configuration as ours."""
-    env = dict(entry.split("=", 1) for entry in config.get("Env") or () if "=" in entry)
-    return ImageConfig(
-        env={"PATH": DEFAULT_PATH} | env,
-        workdir=config.get("WorkingDir") or "/",
-        user=config.get("User") or None,
-        entrypoint=tuple(config.get("Entrypoint") or ()),
-        cmd=tuple(config.get("Cmd") or ()),
-        shell=tuple(config.get("Shell") or ("/bin/sh", "-c")),
-        labels=dict(config.get("Labels") or {}),
-        exposed=tuple(config.get("ExposedPorts") or ()),
-        volumes=tuple(config.get("Volumes") or ()),
-        stop_signal=config.get("StopSignal") or "",
-    )
+@dataclass(frozen=True, slots=True)
+class _Repository:
+    """Content of a repository; see ``oci.Content``."""
+
+    registry: Registry
+    place: Reference
+
+    def manifest(self, digest: str) -> bytes:
+        return self.registry.get(self.place, "manifests", digest)
+
+    def blob(self, digest: str) -> bytes:
+        return self.registry.get(self.place, "blobs", digest)
+
+    def copy(self, digest: str, target: Path) -> None:
+        self.registry.save(self.place, digest, target)
 
 
-def _of_this_machine(index: Mapping[str, Any]) -> str:
-    for entry in index["manifests"]:
-        where = entry.get("platform") or {}
-        if where.get("os") == "linux" and where.get("architecture") == ARCHITECTURE:
-            return str(entry["digest"])
-    raise NotThereError(f"there is no image for linux/{ARCHITECTURE}")
+class _BusyError(RefusedError):
+    """The registry goes on telling to wait."""
 
 
-def _meaning(reference: Reference, error: urllib.error.HTTPError) -> Exception:
-    if error.code == 404:
-        return NotThereError(f"{reference.host} has no {reference.path}:{reference.tag}")
-    if error.code in (500, 502, 503, 504):
-        return NoAnswerError(f"{reference.host}: HTTP status {error.code}")
-    return RefusedError(f"{reference}: {reference.host} answers {error.code} {error.reason}")
+def _meaning(place: Reference, error: StatusError) -> Exception:
+    if error.status == 404:
+        return NotThereError(f"{place.host} has no {place}")
+    if error.status == 429:
+        return _BusyError(f"{place.host} allows no more pulls for now: {_OWN_RATE}")
+    if error.status >= 500:
+        return NoAnswerError(f"{place.host}: HTTP status {error.status}")
+    if error.status in (401, 403):
+        return RefusedError(_log_in(place))
+    return RefusedError(f"{place}: {error}")
+
+
+_OWN_RATE = "wait, log in, or name a mirror in the cluster profile"
+
+
+def _log_in(place: Reference) -> str:
+    return f"{place}: {place.host} wants a log-in with access: apptainer registry login docker://{place.host}"

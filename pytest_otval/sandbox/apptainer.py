@@ -50,8 +50,8 @@ FLAVOURS = {
 """Apptainer's ways to be root in a container: a subuid range is mapped; only one's own uid is, with and without the
 ``fakeroot`` program for builds; real root of a host whose root has every capability."""
 
-_NO_ANSWER = ("no such host", "i/o timeout", "connection refused", "network is unreachable", "TLS handshake", "EOF")
-"""How the runtime's registry client words a registry that does not answer."""
+_FAST = "-comp zstd -Xcompression-level 1"
+"""How the file of a pulled image is packed; it is packed again once it is a base."""
 
 _ISOLATION = (
     "--containall",
@@ -112,7 +112,7 @@ class ApptainerSandbox:
                 stack.callback(self.remove, overlay)
             overlay.mkdir(parents=True, exist_ok=True)
             container = RunningContainer(
-                [*self._argv(spec, overlay), str(spec.image), *first_argv(keep_fakeroot=spec.for_build)],
+                [*self._argv(spec, overlay), str(spec.image[0]), *first_argv(keep_fakeroot=spec.for_build)],
                 _host_environment(),
                 spec.limits,
                 cores(spec.limits.cpus, spec.cores),
@@ -127,40 +127,48 @@ class ApptainerSandbox:
 
     def shell_line(self, spec: ContainerSpec) -> str:
         """See ``base.Sandbox``."""
-        argv = ["apptainer", *self._argv(spec, spec.overlay)[3:], str(spec.image), f"{TOOLBOX}/sh"]
+        argv = ["apptainer", *self._argv(spec, spec.overlay)[3:], str(spec.image[0]), f"{TOOLBOX}/sh"]
         return shlex.join(argv)
 
-    def pull(self, reference: str, target: Path) -> None:
-        """Write the image ``HOST/PATH@sha256:DIGEST`` of a registry to a SIF file.
+    @property
+    def loses_owners(self) -> bool:
+        """Whether ``convert`` gives all files to root, though this flavour could map their owners.
 
-        A build rather than ``apptainer pull``, which loses owners for ordinary users. Raises Conclusion
-        ``network-unreachable`` or ``base-unavailable``.
+        Apptainer does so for every user but the host's own root, subordinate uids or not.
         """
-        flags = self._flavour.build_flags
-        argv = [
-            "--nocolor",
-            "--silent",
-            "build",
-            *flags,
-            "--disable-cache",
-            "--force",
-            str(target),
-            f"docker://{reference}",
-        ]
+        return self._flavour.maps_uids and os.getuid() != 0
+
+    def convert(self, layout: Path, target: Path) -> None:
+        """Write the image of an OCI layout to a SIF file.
+
+        What it needs besides is below the folder of ``layout``. Raises Conclusion ``base-unavailable`` or
+        ``host-disk-full``.
+        """
+        self._build_from(layout, str(target), "--mksquashfs-args", _FAST)
+
+    def unpack(self, layout: Path, target: Path) -> None:
+        """Unpack the image of an OCI layout to the new folder ``target``; see ``convert``."""
+        self._build_from(layout, str(target), "--sandbox")
+
+    def _build_from(self, layout: Path, target: str, *how: str) -> None:
+        argv = ["--nocolor", "--silent", "build", *self._flavour.build_flags, "--disable-cache", "--force"]
+        argv += ["--tmpdir", str(layout.parent), *how, target, f"oci:{layout}"]
         options: dict[str, Any] = {"_tty_out": False, "_new_session": True, "_env": _host_environment()}
         try:
             sh.Command(self._program)(*argv, **options)
         except sh.ErrorReturnCode as error:
             words = error.stderr.decode(errors="replace").strip().splitlines()
-            last = words[-1] if words else "no reason given"
-            unreachable = any(sign in last for sign in _NO_ANSWER)
-            reason = "network-unreachable" if unreachable else "base-unavailable"
-            raise Conclusion(reason, f"{reference} cannot be pulled: {last}") from None
+            last = words[-1].removeprefix("FATAL:").strip() if words else "no reason given"
+            if any("no space left on device" in line for line in words):
+                raise Conclusion("host-disk-full", f"{layout.parent}: {last}") from None
+            raise Conclusion("base-unavailable", f"the image cannot be unpacked: {last}") from None
 
     def _argv(self, spec: ContainerSpec, overlay: Path | None) -> list[str]:
         flags = self._flavour.build_flags if spec.for_build else self._flavour.flags
-        layer = ["--writable-tmpfs"] if overlay is None else ["--overlay", str(overlay)]
-        argv = [self._program, "--nocolor", "--silent", "exec", *flags, *_ISOLATION, *layer]
+        argv = [self._program, "--nocolor", "--silent", "exec", *flags, *_ISOLATION]
+        for layer in spec.image[1:]:
+            argv += ["--overlay", f"{layer}:ro"]
+        argv += ["--writable-tmpfs"] if overlay is None else ["--overlay", str(overlay)]
         if spec.network == "none" or self._public == "slirp4netns":
             argv += ["--net", "--network", "none"]
         if spec.network == "public" and self._public == "slirp4netns":

@@ -60,8 +60,8 @@ class Limits:
 class ContainerSpec:
     """What a container is made of."""
 
-    image: Path
-    """A squashfs (``.sqfs``) or SIF image."""
+    image: Sequence[Path]
+    """A squashfs (``.sqfs``) or SIF image, then squashfs files that add to it, the topmost last."""
     overlay: Path | None = None
     """Folder of the private writable layer, made if missing; None for one that is thrown away at the end."""
     binds: Sequence[Bind] = ()

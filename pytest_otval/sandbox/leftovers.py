@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import tempfile
 import time
@@ -20,6 +21,7 @@ from pathlib import Path
 import psutil
 
 _OWNER, _SESSIONS, _KEPT = "owner.json", "sessions", "kept"
+_NAME = re.compile(r"\d+-\d+")
 
 KEPT_SECONDS = 24 * 3600
 """How long a folder stays that a user wanted to look at."""
@@ -63,7 +65,8 @@ def sweep(base: Path, remove: Callable[[Path], None]) -> list[str]:
     """Kill and remove what dead processes left below ``base``; return one line for each folder swept."""
     swept = []
     for folder in sorted(base.iterdir()):
-        if not folder.is_dir() or folder.is_symlink() or _alive(folder / _OWNER):
+        # Other folders, as that of staged images, are not a process's.
+        if not _NAME.fullmatch(folder.name) or not folder.is_dir() or folder.is_symlink() or _alive(folder / _OWNER):
             continue
         killed = _kill_sessions(folder / _SESSIONS) if _same_boot(folder / _OWNER) else 0
         if _age(folder / _KEPT) < KEPT_SECONDS:

@@ -52,7 +52,7 @@ def _run(sandbox: Sandbox, image: Path, layer: Path, argv: Sequence[str]) -> str
     log = layer.parent / f"{layer.name}.log"
     command = Command(["/.otval/busybox", *argv], log=log, env={"PATH": "/.otval"}, seconds=20)
     try:
-        with sandbox.open(ContainerSpec(image, overlay=layer)) as container:
+        with sandbox.open(ContainerSpec((image,), overlay=layer)) as container:
             container.run(command)
         return log.read_text(errors="replace").strip()
     finally:

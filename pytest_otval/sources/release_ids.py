@@ -64,7 +64,7 @@ class Laboratory:
         binds.append(Bind(work / "verifier", "/logs/verifier"))
         env = {"PATH": DEFAULT_PATH, **image.config.env}
         log = work / "log"
-        with self._sandbox.open(ContainerSpec(image.path, binds=binds, limits=_LIMITS)) as container:
+        with self._sandbox.open(ContainerSpec(image.files, binds=binds, limits=_LIMITS)) as container:
             if solve:
                 solved = container.run(Command(["/solution/solve.sh"], log, env, seconds=_SECONDS))
                 if not solved.ok:

@@ -14,8 +14,14 @@ from pytest_otval.checks.registry import Check, all_checks
 from pytest_otval.checks.version import checks_version
 from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.images.bases import Bases, ImageSource, chosen_sources, own_sources
+from pytest_otval.images.locks import sweep_half
+from pytest_otval.images.model import Image, ImageRequest
+from pytest_otval.images.pulling import Puller
+from pytest_otval.images.registry import Registry
+from pytest_otval.images.staging import Staging, is_remote, sweep_staged
 from pytest_otval.images.steps import base_plan
-from pytest_otval.images.store import Images, sweep_store
+from pytest_otval.images.store import Images
+from pytest_otval.leaks.scan import scan_version
 from pytest_otval.profile import Profile
 from pytest_otval.sandbox.admission import Admission
 from pytest_otval.sandbox.apptainer import FLAVOURS, ApptainerSandbox
@@ -91,6 +97,11 @@ class Machine:
         return FindingsCache(self._workspace.cache / "static", version) if version else None
 
     @cached_property
+    def leaks(self) -> FindingsCache:
+        """What was found before in images."""
+        return FindingsCache(self._workspace.cache / "image-leaks", scan_version())
+
+    @cached_property
     def sandbox(self) -> ApptainerSandbox:
         """The sandbox in the run's flavour. Raises Conclusion ``missing-tool``."""
         toolbox = ensure_toolbox(self._workspace.images)
@@ -116,9 +127,13 @@ class Machine:
             force_build=self.settings.verdict.force_build,
             offline=offline,
             sources=chosen_sources(self.profile, sources),
-            pull=self.sandbox.pull,
+            pull=self._puller(),
             admission=self.admission,
         )
+
+    def _puller(self) -> Puller:
+        slots, at_once = scratch(self.profile.scratch.path), self.profile.registries.pulls
+        return Puller(Registry.of(self.profile), self.sandbox, self.scratch.folder, slots, at_once)
 
     def bases_not_here(self, names: Iterable[str]) -> list[str]:
         """Return the base images that are not in the store, as far as is known without asking any network."""
@@ -134,13 +149,25 @@ class Machine:
     def bench(self) -> Bench:
         """Return what trials need."""
         keep = self.settings.run.keep
-        return Bench(self.sandbox, self.scratch, self.images.ensure, self.allow_public, self.admission, keep)
+        return Bench(self.sandbox, self.scratch, self._trial_image, self.allow_public, self.admission, keep)
+
+    def _trial_image(self, request: ImageRequest) -> Image:
+        image = self.images.ensure(request)
+        return image if self._staging is None else self._staging.staged(image)
+
+    @cached_property
+    def _staging(self) -> Staging | None:
+        wanted = self.profile.scratch.stage_images
+        if wanted == "never" or (wanted == "auto" and not is_remote(self._workspace.images)):
+            return None
+        return Staging(scratch(self.profile.scratch.path))
 
     def close(self) -> None:
         """Write down what waits, and give back the scratch folder but for what the user wants to keep."""
-        findings: FindingsCache | None = self.__dict__.get("findings")
-        if findings is not None:
-            findings.close()
+        for name in ("findings", "leaks"):
+            found: FindingsCache | None = self.__dict__.get(name)
+            if found is not None:
+                found.close()
         if "scratch" in self.__dict__:
             if self.settings.run.keep:
                 self.scratch.keep()
@@ -149,7 +176,7 @@ class Machine:
 
 def _is_here(name: str, bases: Bases, store: Path) -> bool:
     try:
-        base = bases.resolve(name, "FROM")
+        base = bases.docker_image(name, Path.cwd())
     except Conclusion:
         return False
     return any((store / f"{base_plan(base, all_root).key}.json").exists() for all_root in (False, True))
@@ -166,7 +193,7 @@ def probe_flavour(workspace: Workspace, profile: Profile) -> tuple[str, list[str
         make = apptainer_maker(toolbox, own, profile.network.public)
         flavour = choose_flavour(profile.sandbox.flavours, make, toolbox, own)
         swept = sweep(own.folder.parent, make(flavour).remove)
-        files = sweep_store(workspace.images)
+        files = sweep_half(workspace.images) + sweep_staged(own.folder.parent)
         return flavour.name, [*swept, f"images: {files} files of killed builds removed"] if files else swept
     finally:
         own.close()

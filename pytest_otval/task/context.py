@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pytest_otval.task.patterns import copy_pattern, ignore_pattern
 from pytest_otval.task.reading import is_regular, read_regular
 
 EntryKind = Literal["file", "folder", "link", "fifo"]
@@ -76,10 +77,16 @@ class Context:
     def match(self, pattern: str) -> list[Entry]:
         """Return the entries whose whole path matches, by the rules of Go's ``filepath.Match``.
 
-        Raises ValueError for a malformed pattern.
+        As with BuildKit, links are followed in front of the first part with a wildcard only. Raises ValueError for a
+        malformed pattern.
         """
-        matches = pattern_regex("/".join(_parts(pattern))).fullmatch
-        return [entry for path, entry in self.entries.items() if matches(path)]
+        parts = _parts(pattern)
+        plain = next((number for number, part in enumerate(parts) if has_wildcard(part)), len(parts))
+        matches = copy_pattern("/".join(parts[plain:])).fullmatch
+        folder = self.find("/".join(parts[:plain]))
+        if folder is None or folder.kind != "folder":
+            return []
+        return [entry for path, entry in self.below(folder) if matches(path)]
 
     def below(self, folder: Entry) -> Iterator[tuple[str, Entry]]:
         """Yield everything below a folder as (path relative to it, entry)."""
@@ -122,63 +129,9 @@ def list_context(root: Path) -> Context:
     return Context(root, entries)
 
 
-def pattern_regex(pattern: str, double_star: bool = False) -> re.Pattern[str]:
-    """Return Go's ``filepath.Match`` pattern as a regular expression; with ``double_star`` that of .dockerignore.
-
-    Raises ValueError for a malformed pattern.
-    """
-    position, regex = 0, ""
-    while position < len(pattern):
-        char = pattern[position]
-        position += 1
-        if char == "*" and double_star and pattern[position : position + 1] == "*":
-            position += 2 if pattern[position + 1 : position + 2] == "/" else 1
-            regex += "(?:.*/)?" if position < len(pattern) else ".*"
-        elif char == "*":
-            regex += "[^/]*"
-        elif char == "?":
-            regex += "[^/]"
-        elif char == "[":
-            part, position = _character_class(pattern, position)
-            regex += part
-        elif char == "\\":
-            if position == len(pattern):
-                raise ValueError(f"pattern {pattern!r} ends with a backslash")
-            regex += re.escape(pattern[position])
-            position += 1
-        else:
-            regex += re.escape(char)
-    return re.compile(regex, re.DOTALL)
-
-
 def has_wildcard(pattern: str) -> bool:
     """Whether a COPY source is a pattern."""
     return re.search(r"[*?\[]", re.sub(r"\\.", "", pattern)) is not None
-
-
-def _character_class(pattern: str, position: int) -> tuple[str, int]:
-    """Translate ``[a-z]`` whose ``[`` was read; return the regular expression and the position behind ``]``."""
-    negated = pattern[position : position + 1] == "^"
-    position += negated
-    ranges: list[str] = []
-    while pattern[position : position + 1] != "]" or not ranges:
-        low, position = _class_bound(pattern, position)
-        high = low
-        if pattern[position : position + 1] == "-":
-            high, position = _class_bound(pattern, position + 1)
-        if low > high:
-            raise ValueError(f"malformed pattern {pattern!r}")
-        ranges.append(f"{re.escape(low)}-{re.escape(high)}")
-    return f"[{'^' if negated else ''}{''.join(ranges)}]", position + 1
-
-
-def _class_bound(pattern: str, position: int) -> tuple[str, int]:
-    """Read one end of a range; ``-`` and ``]`` must be escaped to be one."""
-    escaped = pattern[position : position + 1] == "\\"
-    char = pattern[position + escaped : position + escaped + 1]
-    if not char or (not escaped and char in "-]"):
-        raise ValueError(f"malformed pattern {pattern!r}")
-    return char, position + escaped + 1
 
 
 def _parts(path: str) -> list[str]:
@@ -233,11 +186,13 @@ def _ignore_rule(root: Path) -> tuple[Callable[[str], bool], bool]:
     for number, line in enumerate(_ignore_lines(root / name) if name else [], start=1):
         text = "" if line.startswith("#") else line.strip()
         exception = text.startswith("!")
-        text = posixpath.normpath(text.lstrip("!").strip().strip("/") or ".")
+        if text == "!":
+            raise ValueError(f"{name}:{number}: ! without a pattern")
+        text = posixpath.normpath(text[exception:].strip().strip("/") or ".")
         if text == ".":
             continue
         try:
-            patterns.append((pattern_regex(text, double_star=True), exception))
+            patterns.append((ignore_pattern(text), exception))
         except ValueError as error:
             raise ValueError(f"{name}:{number}: {error}") from None
 

@@ -14,15 +14,18 @@ from typing import Any
 
 import dockerfile  # type: ignore[import-not-found]  # compiled, without stubs
 
+from pytest_otval.task.dockerfile_rules import fault
 from pytest_otval.task.reading import NotReadableError, read_regular
 
 MAX_BYTES = 1 << 20
 """A longer Dockerfile is refused; the longest seen in practice has 60 KiB."""
 
-_KINDS = frozenset(name.upper() for name in dockerfile.all_cmds())
 _LINE_IN_MESSAGE = re.compile(r"\bline (\d+)")
 _DIRECTIVE = re.compile(r"#\s*([A-Za-z][A-Za-z0-9]*)\s*=\s*(.+?)\s*")
 _MAX_LINES_SEARCHED = 2000
+_SPACED_HEREDOC = re.compile(r"(?<!<)(<<-?)[ \t]+(?=(['\"]?)([\w.]+)\2(?!\S))")
+_MAX_SPACED = 50
+"""Heredocs of a Dockerfile that may have a blank in front of their name; each costs a parse of the whole."""
 
 
 class DockerfileError(Exception):
@@ -94,13 +97,15 @@ def parse_dockerfile(path_or_text: Path | str) -> Dockerfile:
     if "\0" in text:
         raise DockerfileError(text[: text.index("\0")].count("\n") + 1, "a NUL character")
     try:
-        commands = dockerfile.parse_string(text)
+        commands = _commands(text)
     except dockerfile.GoParseError as error:
         message = " ".join(str(error).split())
         raise DockerfileError(_line_of(text, str(error)), message) from None
     instructions = tuple(_instruction(command) for command in commands)
     for instruction in instructions:
-        _validate(instruction)
+        found = fault(instruction)
+        if found is not None:
+            raise DockerfileError(instruction.line, found)
     first = next((item for item in instructions if item.kind != "ARG"), None)
     if first is None or first.kind != "FROM":
         line = 1 if first is None else first.line
@@ -119,6 +124,36 @@ def _read(path: Path) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DockerfileError(data[: error.start].count(b"\n") + 1, "not UTF-8") from None
+
+
+def _commands(text: str) -> Any:
+    """Parse, with ``<< NAME`` read as ``<<NAME``: BuildKit does so since 0.22, the parser at hand is older."""
+    commands = dockerfile.parse_string(text)
+    index = tries = 0
+    while index < len(commands) and tries < _MAX_SPACED:
+        closer = _without_blanks(text, commands[index])
+        if closer is not None:
+            tries += 1
+            again = dockerfile.parse_string(closer)
+            if again[index].heredocs:
+                text, commands = closer, again
+        index += 1
+    return commands
+
+
+def _without_blanks(text: str, command: Any) -> str | None:
+    """Return a Dockerfile without the blanks in an instruction's ``<< NAME``, or None where it has no such heredoc."""
+    if command.heredocs or command.json or (command.cmd or "").upper() not in ("RUN", "COPY", "ADD"):
+        return None
+    if not _SPACED_HEREDOC.search(command.original):
+        return None
+    lines = text.split("\n")
+    own = slice(command.start_line - 1, command.end_line)
+    names = {found[3] for line in lines[own] for found in _SPACED_HEREDOC.finditer(line)}
+    if names.isdisjoint(line.strip("\t\r") for line in lines[own.stop :]):
+        return None
+    lines[own] = [_SPACED_HEREDOC.sub(r"\1", line) for line in lines[own]]
+    return "\n".join(lines)
 
 
 def _instruction(command: Any) -> Instruction:
@@ -143,20 +178,6 @@ def _heredoc(item: Any, words: str) -> Heredoc:
     dash, quote = found.groups() if found else ("", "")
     content = re.sub(r"^\t+", "", item.content, flags=re.MULTILINE) if dash else item.content
     return Heredoc(item.name, content, expand=not quote)
-
-
-def _validate(instruction: Instruction) -> None:
-    kind, args = instruction.kind, instruction.args
-    if kind not in _KINDS:
-        raise DockerfileError(instruction.line, f"unknown instruction: {kind}")
-    if kind == "FROM" and not (len(args) == 1 or (len(args) == 3 and args[1].upper() == "AS")):
-        raise DockerfileError(instruction.line, "FROM takes an image, or an image AS a name")
-    if kind in ("COPY", "ADD") and len(args) < 2:
-        raise DockerfileError(instruction.line, f"{kind} takes at least a source and a destination")
-    if kind == "SHELL" and instruction.shell_form:
-        raise DockerfileError(instruction.line, "SHELL takes a JSON list")
-    if kind not in ("CMD", "ENTRYPOINT") and not any(args):
-        raise DockerfileError(instruction.line, f"{kind} without an argument")
 
 
 def _line_of(text: str, message: str) -> int:

@@ -64,7 +64,7 @@ class Layer:
         cores, gpus = (held.cores, held.gpus[: self.limits.gpus]) if held else (None, ())
         if self.written:
             binds = [*self._covers(with_libraries=bool(gpus)), *binds]
-        self.last = spec = ContainerSpec(self.image.path, self.overlay, binds, network, self.limits, cores, gpus)
+        self.last = spec = ContainerSpec(self.image.files, self.overlay, binds, network, self.limits, cores, gpus)
         try:
             with self.bench.sandbox.open(spec) as container:
                 yield container

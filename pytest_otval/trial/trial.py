@@ -103,7 +103,7 @@ class _Trial:
         """Return a command line for a shell where the trial ended; over the pristine image if its layer goes."""
         last = self._verifier.graded.last
         if last is None or not self._bench.keep:
-            last = ContainerSpec(self._layer.image.path)
+            last = ContainerSpec(self._layer.image.files)
         return self._bench.sandbox.shell_line(last)
 
     def _apart(self, step: Step, folder: Path) -> StepOutcome:

@@ -53,7 +53,7 @@ def main(rounds: int) -> None:
         flags = list(FLAVOURS[flavour].flags)
         bare, ours = [], []
         for number in range(rounds):
-            bare.append(bare_starts(flags, image.path, machine.scratch.folder))
+            bare.append(bare_starts(flags, image.files[0], machine.scratch.folder))
             total = 0.0
             for stage in ("oracle", "noop"):
                 question = Question(task, DatasetSettings(), Path(out, f"{stage}-{number}"))

@@ -13,9 +13,14 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_otval.images.bases import Bases, own_sources
-from pytest_otval.images.registry import NoAnswerError
+from pytest_otval.images.model import ImageRequest
+from pytest_otval.images.store import Images
 from pytest_otval.profile import ImageNames, Profile, Recipe
 from pytest_otval.sandbox.base import CommandResult
+from pytest_otval.sandbox.leftovers import OwnScratch
+from pytest_otval.sandbox.probe import apptainer_maker, choose_flavour
+from pytest_otval.sandbox.toolbox import ensure_toolbox
+from selftests.images.tiny import SilentRegistry, tiny_base, tiny_profile
 
 
 @dataclass
@@ -57,13 +62,6 @@ def tar_bytes() -> bytes:
     return out.getvalue()
 
 
-class SilentRegistry:
-    """As on a machine without a network."""
-
-    def resolve(self, reference):
-        raise NoAnswerError(f"{reference.host}: no route")
-
-
 @pytest.fixture
 def profile():
     return Profile(
@@ -102,3 +100,44 @@ def environment(tmp_path):
         return folder
 
     return write
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory):
+    """Sandbox, toolbox and scratch."""
+    folder = tmp_path_factory.mktemp("machine")
+    toolbox = ensure_toolbox(folder)
+    scratch = OwnScratch(folder)
+    make = apptainer_maker(toolbox, scratch, "none")
+    flavour = choose_flavour(Profile(name="x").sandbox.flavours, make, toolbox, scratch)
+    if flavour.name == "fakeroot-preload":
+        pytest.skip("the fakeroot program needs a C library in the image, which the toolbox has not")
+    yield make(flavour), toolbox, scratch
+    scratch.close()
+
+
+@pytest.fixture
+def tiny(machine, tmp_path, silent_registry, monkeypatch):
+    """Make an Images over ``FROM tiny``: ``tiny(store_name)``, with real containers."""
+    sandbox, _, scratch = machine
+    profile = tiny_profile()
+    monkeypatch.setattr("pytest_otval.images.making.bootstrap", lambda _, target, all_root: tiny_base(target, all_root))
+
+    def make(store="store"):
+        path = tmp_path / store
+        sources = own_sources(path, profile, registry=silent_registry)
+        options = {"sources": sources, "offline": False}
+        base = Images(path, sandbox, profile, scratch.folder, tmp_path / "run" / store, **options)
+        base.ensure_recipe("tiny")
+        # From here on there is no network, and none is needed.
+        return Images(path, sandbox, profile, scratch.folder, tmp_path / "run" / store, **{**options, "offline": True})
+
+    return make
+
+
+@pytest.fixture
+def request_of():
+    def make(folder, seconds=120.0):
+        return ImageRequest(folder, None, seconds)
+
+    return make

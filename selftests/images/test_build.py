@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from pytest_otval.core import Conclusion
-from pytest_otval.images import build as build_module
+from pytest_otval.images import result, unpacking
 from pytest_otval.images.build import Builder
 from pytest_otval.images.plan import dockerfile_plan
 from pytest_otval.profile import BuildSection
@@ -22,14 +22,16 @@ def build(environment, bases, fake_sandbox, tmp_path):
     def run(dockerfile, files=None, site=None, log=None):
         plan = dockerfile_plan(environment(dockerfile, files), bases, all_root=False)
         builder = Builder(fake_sandbox, site or BuildSection(), tmp_path)
-        builder.build(plan, tmp_path / "base.sqfs", tmp_path / "out.sqfs", 60.0, Limits(memory_mb=5), log)
+        return builder.build(
+            plan, (tmp_path / "base.sqfs",), tmp_path / "out.sqfs", 60.0, Limits(memory_mb=5), None, log
+        )
 
     return run
 
 
 def unpacked(sandbox):
-    """Destination folder, owner and tar's flags of each copy."""
-    return [argv[5:8] for argv in sandbox.argvs() if "copy-" in str(argv)]
+    """Destination folder, owner, mode of new folders and tar's flags of each copy."""
+    return [[*argv[5:8], argv[-3]] for argv in sandbox.argvs() if "copy-" in str(argv)]
 
 
 def test_steps_share_a_container_and_packing_has_its_own(build, fake_sandbox):
@@ -52,9 +54,9 @@ def test_site_variables_yield_to_the_dockerfile(build, fake_sandbox, monkeypatch
 
 @pytest.mark.parametrize(("is_folder", "folder"), [(True, "/a/b"), (False, "/a")])
 def test_what_the_image_has_decides_where_a_file_goes(build, fake_sandbox, is_folder, folder):
-    fake_sandbox.answer = lambda argv: None if is_folder or argv[1:2] != ["test"] else ("exit", 1, "")
+    fake_sandbox.answer = lambda argv: None if is_folder or argv[3] != unpacking._WHERE else ("exit", 1, "/a/b")
     build(FROM + "COPY f /a/b\n", {"f": "x"})
-    assert unpacked(fake_sandbox) == [[folder, "0:0", "-xp"]]
+    assert unpacked(fake_sandbox)[-1] == [folder, "0:0", "755", "-xp"]
 
 
 @pytest.mark.parametrize(("maps_uids", "flags"), [(True, "-xpz"), (False, "-xpzo")])
@@ -66,14 +68,14 @@ def test_owners_in_an_archive_are_dropped_where_they_cannot_be_mapped(build, fak
     header = tarfile.TarInfo("x").tobuf()
     (tmp_path / "task" / "environment" / "t.tgz").write_bytes(gzip.compress(header + out.getvalue()))
     build(FROM + "ADD t.tgz /d/\n")
-    assert unpacked(fake_sandbox) == [["/d", "0:0", flags]]
+    assert unpacked(fake_sandbox) == [["/d", "0:0", "755", flags]]
 
 
 def test_owner_by_name(build, fake_sandbox):
     passwd = ("exit", 0, "app:x:70:71::/:/bin/sh\n")
     fake_sandbox.answer = lambda argv: passwd if argv[-1] == "/etc/passwd" else None
     build(FROM + "COPY --chown=app f /d/\n", {"f": "x"})
-    assert unpacked(fake_sandbox) == [["/d", "70:71", "-xp"]]
+    assert unpacked(fake_sandbox) == [["/d", "70:71", "755", "-xp"]]
 
 
 def test_owner_that_is_not_in_the_image(build):
@@ -85,7 +87,7 @@ def test_owner_that_is_not_in_the_image(build):
 @pytest.mark.parametrize("word", ["/etc/passwd", "-d"])
 def test_image_that_hangs_our_own_look_ends_at_the_limit(build, fake_sandbox, word):
     passwd = ("exit", 0, "app:x:70:71::/:/bin/sh\n")
-    fake_sandbox.answer = lambda argv: ("timeout", None, "") if word in argv else passwd
+    fake_sandbox.answer = lambda argv: ("timeout", None, "") if word in str(argv) else passwd
     with pytest.raises(Conclusion, match="Dockerfile:2: COPY: not built within 60 s") as caught:
         build(FROM + "COPY --chown=app f /d\n", {"f": "x"})
     assert caught.value.reason == "build-timeout"
@@ -115,7 +117,7 @@ def test_no_start(build, fake_sandbox, monkeypatch, tmp_path):
 
 def test_socket_is_no_error_and_anything_else_is(build, fake_sandbox, tmp_path):
     words = ["tar: root/.gnupg/S.gpg-agent: unknown file type"]
-    fake_sandbox.answer = lambda argv: ("exit", 1, "\n".join(words)) if argv[-1] == build_module._PACK else None
+    fake_sandbox.answer = lambda argv: ("exit", 1, "\n".join(words)) if argv[-1] == result._WHOLE else None
     build(FROM + "RUN a\n")
     (tmp_path / "out.sqfs").unlink()
     words.append("tar: x: Input/output error")

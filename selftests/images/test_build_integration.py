@@ -1,7 +1,6 @@
 """Real builds, on the toolbox as the base: a busybox and nothing else."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,27 +10,12 @@ from pytest_otval.images.bases import Base
 from pytest_otval.images.model import ImageConfig, ImageRequest
 from pytest_otval.images.store import Images
 from pytest_otval.profile import BuildSection, Profile
-from pytest_otval.sandbox.leftovers import OwnScratch
-from pytest_otval.sandbox.probe import apptainer_maker, choose_flavour
-from pytest_otval.sandbox.toolbox import ensure_toolbox
+from selftests.images.merged import merged
 
 pytestmark = pytest.mark.integration
 
+SUB = {"sub/lib/x": "x", "a": "a"}
 FROM = 'FROM tiny\nSHELL ["/sh", "-ec"]\nENV PATH=/.otval\n'
-
-
-@pytest.fixture(scope="module")
-def machine(tmp_path_factory):
-    """Sandbox, toolbox and scratch."""
-    folder = tmp_path_factory.mktemp("machine")
-    toolbox = ensure_toolbox(folder)
-    scratch = OwnScratch(folder)
-    make = apptainer_maker(toolbox, scratch, "none")
-    flavour = choose_flavour(Profile(name="x").sandbox.flavours, make, toolbox, scratch)
-    if flavour.name == "fakeroot-preload":
-        pytest.skip("the fakeroot program needs a C library in the image, which the toolbox has not")
-    yield make(flavour), toolbox, scratch
-    scratch.close()
 
 
 @pytest.fixture
@@ -53,14 +37,7 @@ def build(machine, environment, tmp_path):
 
 
 def read(image, path):
-    argv = ["unsquashfs", "-cat", image.path, path]
-    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-
-
-def listing(image):
-    argv = ["unsquashfs", "-lln", "-d", "", image.path]
-    lines = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
-    return {line.split()[5]: line.split()[:2] for line in lines if len(line.split()) >= 6}
+    return merged(image.files)[f"/{path}"].content.decode()
 
 
 def test_instructions(build):
@@ -73,8 +50,8 @@ def test_instructions(build):
     assert read(image, "app/out") == "1 /app /root\n"
     assert read(image, "app/new") == "a"
     assert (read(image, "d/deep/b"), read(image, "text"), read(image, "script")) == ("b", "1\n", "script\n")
-    found = listing(image)
-    assert found["/secret"][0] == "-rw-------"
+    found = merged(image.files)
+    assert found["/secret"].mode == 0o600
     assert "/empty" in found
     assert "/app/a.txt" not in found
     assert not {"/.otval", "/.otval-build", "/.singularity.d"} & set(found)
@@ -84,10 +61,15 @@ def test_instructions(build):
 
 
 def test_copy_through_a_link_keeps_the_link(build):
-    image = build(FROM + "RUN mkdir /usr && ln -s usr /lib\nCOPY sub /\nCOPY a /lib/\n", {"sub/lib/x": "x", "a": "a"})
-    found = listing(image)
-    assert found["/lib"][0].startswith("l")
+    found = merged(build(FROM + "RUN mkdir /usr && ln -s usr /lib\nCOPY sub/lib /lib\nCOPY a /lib/\n", SUB).files)
+    assert found["/lib"].kind == "link"
     assert {"/usr/x", "/usr/a"} <= set(found)
+
+
+def test_folder_over_a_link_is_refused(build):
+    with pytest.raises(Conclusion, match=r"environment/Dockerfile:5: .*lib is no folder") as caught:
+        build(FROM + "RUN mkdir /usr && ln -s usr /lib\nCOPY sub /\n", SUB)
+    assert caught.value.reason == "build-failed"
 
 
 def test_owners(build, machine):
@@ -98,9 +80,9 @@ def test_owners(build, machine):
         "COPY --chown=app a /x/y/\nUSER app\nRUN id -u > /tmp/id; echo $HOME >> /tmp/id\n",
         {"a": "a"},
     )
-    found = listing(image)
-    assert found["/x/y"][1] == found["/x/y/a"][1] == "70/71"
-    assert found["/sh"][1] == "5/6"
+    found = merged(image.files)
+    assert found["/x"].owner == found["/x/y"].owner == found["/x/y/a"].owner == (70, 71)
+    assert found["/sh"].owner == (5, 6)
     assert read(image, "tmp/id") == "70\n/home/app\n"
 
 
@@ -112,7 +94,7 @@ def test_site_files_are_seen_and_not_packed(build, tmp_path, monkeypatch):
         f"RUN echo no > {conf}; mkdir {certificates}/sub; echo new > {certificates}/sub/mine\n"
     )
     assert read(image, "seen") == "site\nvalue\nsite\n"
-    found = listing(image)
+    found = merged(image.files)
     assert str(conf) not in found
     assert f"{certificates}/sub/mine" in found
     assert f"{certificates}/ours" not in found
@@ -135,7 +117,7 @@ def test_time_is_for_all_steps_together(build):
 
 def test_daemon_and_socket_are_no_obstacle(build):
     image = build(FROM + "RUN (while :; do echo x >> /grows; done) &\nRUN nc -l -p 1 -s 127.0.0.1 & sleep 0.1\n")
-    assert "/grows" in listing(image)
+    assert "/grows" in merged(image.files)
 
 
 def test_scratch_is_left_clean(build, machine):
@@ -148,6 +130,6 @@ def test_image_runs_as_a_base(build, machine, tmp_path):
 
     image = build(FROM + "RUN echo hello > /greeting\n")
     log = Path(tmp_path / "log")
-    with machine[0].open(ContainerSpec(image.path)) as container:
+    with machine[0].open(ContainerSpec(image.files)) as container:
         assert container.run(Command(["/.otval/busybox", "cat", "/greeting"], log)).ok
     assert log.read_text() == "hello\n"

@@ -28,6 +28,10 @@ VARIABLES = {"A": "1", "EMPTY": "", "P": "/bin:/usr"}
         ("$P:/x", "/bin:/usr:/x"),
         ("cost $ 5$", "cost $ 5$"),
         ("tail\\", "tail"),
+        ("$10x$@y$.", "xy$."),
+        ("${P#*:}${P##*:}${P%:*}", "/usr/usr/bin"),
+        ("${P/usr/opt}${P//[a-z]/-}", "/bin:/opt/bin:/usr"),
+        ("${P//\\//_}", "_bin:_usr"),
     ],
 )
 def test_expand(word, result):
@@ -39,18 +43,30 @@ def test_escape_can_be_a_backtick():
 
 
 def test_heredoc_bodies_keep_quotes():
-    assert expand("'$A' \"x\" \\$A \\n", VARIABLES, keep_quotes=True) == "'1' \"x\" $A \\n"
+    assert expand("'$A' \"x\" \\$A \\\\ \\n", VARIABLES, keep_quotes=True) == "'1' \"x\" $A \\ n"
 
 
 @pytest.mark.parametrize(
-    "word", ["'a", '"a', "${A", "${A:-x", "${", "${A%x}", "${A:-" * 5000, "${NONE:?it is needed}", "${A:"]
+    "word",
+    ["'a", '"a', "${A", "${A:-x", "${", "${A=x}", "${A:#x}", "${A/x}", "${A:-" * 5000, "${NONE:?needed}", "${A:"],
 )
 def test_refused(word):
     with pytest.raises(ExpansionError):
         expand(word, VARIABLES)
 
 
-@given(st.text(alphabet="$A{}:-+?'\"\\ x"))
+def test_variables_that_grow_are_refused():
+    value = "x" * 1000
+    for _ in range(20):
+        try:
+            value = expand("$V$V$V$V", {"V": value})
+        except ExpansionError as error:
+            assert "MiB" in str(error)
+            return
+    raise AssertionError(len(value))
+
+
+@given(st.text(alphabet="$A{}:-+?#%/*'\"\\ x"))
 def test_any_word_is_expanded_or_refused(word):
     try:
         expand(word, VARIABLES)

@@ -67,8 +67,8 @@ def test_entrypoint_forgets_the_bases_cmd_but_not_ones_own(plan):
         ("COPY a.txt /x/", "/x", True),
         ("COPY a.txt y", "/w/y", False),
         ("COPY a.txt b.txt y/", "/w/y", True),
-        ("COPY *.txt /x", "/x", True),
-        ("COPY sub /x", "/x", True),
+        ("COPY *.txt /x", "/x", False),
+        ("COPY sub //x", "/x", False),
         ('COPY ["a.txt", "/with space"]', "/with space", False),
         ("COPY $NAME ${DIR:-/d}/", "/d", True),
         ("ADD a.txt ../../up", "/up", False),
@@ -84,7 +84,7 @@ def test_copy_destinations(plan, line, destination, into_folder):
 def test_copy_flags_and_heredoc(plan):
     made = plan(FROM + "ARG O=0\nCOPY --chown=$O:0 --chmod=0640 <<E <<'F' /d/\n$O\nE\n$O\nF\n")
     (step,) = made.steps
-    assert (step.owner, step.mode) == ("0:0", 0o640)
+    assert (step.owner, step.mode) == ("0:0", "640")
     assert [(source.name, source.inline) for source in step.sources] == [("E", b"0\n"), ("F", b"$O\n")]
     assert made.needs_uid_mapping is None
 
@@ -101,12 +101,9 @@ def test_run_heredocs(plan):
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ("FROM debian:12", "Dockerfile:2: FROM: a second stage"),
-        ("COPY --from=x a b", "Dockerfile:2: COPY --from"),
         ("COPY --link a b", "Dockerfile:2: COPY --link"),
-        ("COPY --chmod=u+x a b", "Dockerfile:2: COPY --chmod=u+x"),
         ("RUN --mount=type=cache,target=/x ls", "Dockerfile:2: RUN --mount"),
-        ("ADD https://example.org/x /x", "Dockerfile:2: ADD https://example.org/x"),
+        ("ADD https://example.org/x /x", "Dockerfile:2: ADD URL without --checksum"),
         ("ONBUILD RUN ls", "Dockerfile:2: ONBUILD RUN"),
     ],
 )
@@ -132,9 +129,7 @@ def test_platform_of_this_machine(plan):
     ("lines", "words"),
     [
         ("COPY nope /", "Dockerfile:2: COPY: 'nope' is not in the build context"),
-        ("COPY a.txt sub x", "must end with /"),
         ("ENV A=${B", "Dockerfile:2: ENV: "),
-        ("WORKDIR $NONE", "Dockerfile:2: WORKDIR: the argument is empty"),
         ("FOO", "Dockerfile:2: unknown instruction: FOO"),
     ],
 )
@@ -197,7 +192,7 @@ def test_equal_keys(plan, other):
         (SAME.replace("echo", "echo  x"), {"a.txt": "a"}, False),
         (SAME.replace("/x", "/y"), {"a.txt": "a"}, False),
         (SAME + "CMD z", {"a.txt": "a"}, False),
-        (SAME + "WORKDIR /", {"a.txt": "a"}, False),
+        (SAME + "WORKDIR /a", {"a.txt": "a"}, False),
         (SAME, {"a.txt": "b"}, False),
         (SAME, {"a.txt": "a"}, True),
     ],

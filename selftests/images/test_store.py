@@ -1,24 +1,46 @@
 """The store: once for each key, failures remembered, errors not."""
 
+import io
 import json
 import os
 import subprocess
+import tarfile
 import threading
 
 import pytest
-from filelock import FileLock
 
 from pytest_otval.core import Conclusion
-from pytest_otval.images import store as store_module
+from pytest_otval.images import making
 from pytest_otval.images.bases import own_sources
 from pytest_otval.images.model import ImageConfig, ImageRequest
-from pytest_otval.images.steps import shared_prefix
-from pytest_otval.images.store import Images, sweep_store
+from pytest_otval.images.pack import packing
+from pytest_otval.images.steps import files_plan, first_copy
+from pytest_otval.images.store import Images
 from pytest_otval.sandbox.admission import Admission
 from pytest_otval.sandbox.base import Limits
 from pytest_otval.sandbox.budget import Budget
 
 FROM = "FROM debian:12\n"
+
+
+def archive(**names):
+    """A tar archive: a folder for None, a link for "-> target", else a file."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, content in names.items():
+            header = tarfile.TarInfo(name)
+            header.mode = 0o755
+            if content is None:
+                header.type = tarfile.DIRTYPE
+            elif content.startswith("-> "):
+                header.type, header.linkname = tarfile.SYMTYPE, content[3:]
+            else:
+                header.size = len(content)
+            tar.addfile(header, io.BytesIO((content or "").encode()) if header.isreg() else None)
+    return out.getvalue()
+
+
+BASE = archive(usr=None, **{"usr/lib": None}, lib="-> usr/lib", **{"etc/passwd": "app:x:70:71::/:/bin/sh\n"})
 
 
 @pytest.fixture
@@ -28,9 +50,10 @@ def images(tmp_path, profile, fake_sandbox, silent_registry, monkeypatch):
 
     def bootstrap(recipe, target, all_root):
         made.append(recipe.suite)
-        target.write_bytes(b"base")
+        with packing(target, all_root) as stream:
+            os.write(stream, BASE)
 
-    monkeypatch.setattr(store_module, "bootstrap", bootstrap)
+    monkeypatch.setattr(making, "bootstrap", bootstrap)
     (tmp_path / "scratch").mkdir(exist_ok=True)
 
     def make(**options):
@@ -63,13 +86,13 @@ def test_build_once(images, environment, fake_sandbox, tmp_path):
     second = images().ensure(request(folder))
     assert first == second
     assert runs(fake_sandbox) == ["one"]
-    assert first.path == tmp_path / "store" / f"{first.key}.sqfs"
+    assert first.files == (tmp_path / "store" / f"{first.key}.sqfs",)
     assert first.base.startswith("bootstrap:bookworm@")
     assert first.config.cmd == ("/bin/sh", "-c", "c")
-    values = json.loads(first.path.with_suffix(".json").read_text())
+    values = json.loads(first.files[0].with_suffix(".json").read_text())
     assert (values["key"], values["content"]) == (first.key, first.content)
     assert ImageConfig.from_dict(values["config"]) == first.config
-    listing = subprocess.run(["unsquashfs", "-l", first.path], capture_output=True, text=True, check=True).stdout
+    listing = subprocess.run(["unsquashfs", "-l", first.files[0]], capture_output=True, text=True, check=True).stdout
     assert "squashfs-root/file" in listing
     assert "squashfs-root/proc" in listing
 
@@ -85,7 +108,7 @@ def test_leaves_nothing_but_images(images, environment, tmp_path):
 
 def test_image_without_its_json_is_none(images, environment, fake_sandbox):
     folder = environment(FROM + "RUN one\n")
-    images().ensure(request(folder)).path.with_suffix(".json").unlink()
+    images().ensure(request(folder)).files[0].with_suffix(".json").unlink()
     images().ensure(request(folder))
     assert runs(fake_sandbox) == ["one", "one"]
 
@@ -111,7 +134,7 @@ def test_only_what_is_built_asks_for_room_and_never_while_it_holds_some(images, 
         return grant(need)
 
     monkeypatch.setattr(admission, "grant", counted)
-    folder = environment(FROM + "RUN one\nCOPY file /\n", {"file": "x"})
+    folder = environment(FROM + "RUN one\nCOPY file /\nRUN two\n", {"file": "x"})
     limits = Limits(cpus=1, memory_mb=512, gpus=1)
     images(admission=admission).ensure(ImageRequest(folder, None, 60.0, limits))
     assert asked == [(1.0, 0, 0), (1, 512, 0), (1, 512, 0)], "the base, the steps before the first COPY, the rest"
@@ -181,7 +204,7 @@ def test_image_file(images, environment, tmp_path):
     folder = environment(FROM)
     (folder.parent / "my.sqfs").write_bytes(b"x")
     image = images().ensure(request(folder, "my.sqfs"))
-    assert image.path == folder.parent / "my.sqfs"
+    assert image.files == (folder.parent / "my.sqfs",)
     assert image.base == f"file@sha256:{image.content}"
     assert images().ensure(request(None, str(folder.parent / "my.sqfs"))).key == image.key
 
@@ -209,24 +232,6 @@ def test_offline_makes_no_base(images, environment, fake_sandbox):
     assert fake_sandbox.specs[0].network == "none"
 
 
-def test_leftover_of_a_killed_build_goes(images, environment, tmp_path):
-    folder = environment(FROM + "RUN one\n")
-    key = images().plan(request(folder)).key
-    (tmp_path / "store").mkdir(exist_ok=True)
-    (tmp_path / "store" / f".{key}.1.sqfs").write_bytes(b"x")
-    images().ensure(request(folder))
-    assert not list((tmp_path / "store").glob(".*"))
-
-
-def test_sweep_removes_what_a_killed_build_left_and_no_more(tmp_path):
-    keep = [tmp_path / "abc.sqfs", tmp_path / "abc.json", tmp_path / "held.lock", tmp_path / ".held.7.sqfs"]
-    for path in (*keep, tmp_path / "dead.lock", tmp_path / ".dead.7.sqfs"):
-        path.write_bytes(b"")
-    with FileLock(tmp_path / "held.lock"):
-        assert sweep_store(tmp_path) == 2
-    assert sorted(tmp_path.iterdir()) == sorted(keep)
-
-
 def test_what_comes_before_the_first_copy_is_built_once(images, environment, fake_sandbox):
     head = FROM + "RUN install\nWORKDIR /app\n"
     first = images().ensure(request(environment(head + "COPY f /app/\nRUN one\n", {"f": "1"})))
@@ -238,8 +243,9 @@ def test_what_comes_before_the_first_copy_is_built_once(images, environment, fak
 def test_time_of_a_shared_part_counts(images, environment, tmp_path, fake_sandbox):
     asked = request(environment(FROM + "RUN install\nCOPY f /\n", {"f": "1"}))
     images().ensure(asked)
-    prefix = shared_prefix(images().plan(asked), all_root=not fake_sandbox.maps_uids)
+    plan = images().plan(asked)
+    prefix = files_plan(plan, first_copy(plan), all_root=not fake_sandbox.maps_uids)
     known = tmp_path / "store" / f"{prefix.key}.json"
     known.write_text(json.dumps({**json.loads(known.read_text()), "seconds": 40.0}))
     other = images().ensure(request(environment(FROM + "RUN install\nCOPY f /\n", {"f": "2"})))
-    assert json.loads(other.path.with_suffix(".json").read_text())["seconds"] >= 40
+    assert json.loads(other.files[-1].with_suffix(".json").read_text())["seconds"] >= 40

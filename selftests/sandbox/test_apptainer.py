@@ -17,9 +17,9 @@ def argv_of(tmp_path, monkeypatch):
     """Return what ``open`` would run for a spec."""
     monkeypatch.setattr(apptainer.shutil, "which", lambda name: f"/usr/bin/{name}")
 
-    def argv(flavour="fakeroot-subuid", public="slirp4netns", **spec):
+    def argv(flavour="fakeroot-subuid", public="slirp4netns", layers=(), **spec):
         sandbox = ApptainerSandbox(FLAVOURS[flavour], Path("/toolbox.sqfs"), OwnScratch(tmp_path), public)
-        return sandbox._argv(ContainerSpec(Path("/image.sqfs"), **spec), Path("/overlay"))
+        return sandbox._argv(ContainerSpec((Path("/image.sqfs"), *map(Path, layers)), **spec), Path("/overlay"))
 
     return argv
 
@@ -53,6 +53,11 @@ def test_resolver_of_the_public_network(argv_of):
 def test_binds(argv_of):
     binds = [Bind(Path("/copy"), "/tests"), Bind(Path("/runtime.sqfs"), "/opt/x", "squashfs")]
     assert values_of(argv_of(binds=binds), "--bind")[1:] == ["/copy:/tests", "/runtime.sqfs:/opt/x:image-src=/"]
+
+
+def test_layers_lie_below_the_writable_one(argv_of):
+    argv = argv_of(layers=("/first.sqfs", "/second.sqfs"))
+    assert values_of(argv, "--overlay") == ["/first.sqfs:ro", "/second.sqfs:ro", "/overlay"]
 
 
 def test_fakeroot_program_is_for_builds(argv_of):

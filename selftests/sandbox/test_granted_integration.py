@@ -18,7 +18,7 @@ def output_of(real, image, tmp_path):
     """Run a shell line in a container of its own; return what it says."""
 
     def run(text, **spec):
-        with real.sandbox.open(ContainerSpec(image.path, **spec)) as container:
+        with real.sandbox.open(ContainerSpec(image.files, **spec)) as container:
             log = tmp_path / "log"
             container.run(Command(["/bin/sh", "-c", text], log, {"PATH": DEFAULT_PATH}))
             return log.read_text()

@@ -42,7 +42,9 @@ DEAD = {"pid": 2**22 - 1, "start": 1.0, "boot": BOOT}
 def test_folder_of_a_living_owner_stays(tmp_path):
     own = OwnScratch(tmp_path)
     own.new("trial")
+    (tmp_path / "staged-images").mkdir()
     assert sweep(tmp_path, shutil.rmtree) == []
+    assert (tmp_path / "staged-images").exists()
     assert own.folder.exists()
 
 

@@ -25,7 +25,7 @@ def box(real, image, tmp_path):
 
     @contextmanager
     def open_box(**spec):
-        with real.sandbox.open(ContainerSpec(image.path, **spec)) as container:
+        with real.sandbox.open(ContainerSpec(image.files, **spec)) as container:
 
             def run(text, user=None, workdir="/", seconds=30.0, env=None, argv=None):
                 log = tmp_path / "log"
@@ -342,14 +342,14 @@ def test_files_of_the_host_are_not_seen(box, tmp_path):
 
 
 def test_squashfs_bind_stays_read_only(box, real, image):
-    digest = image.path.stat()
-    with box(binds=[Bind(image.path, "/opt/runtime", "squashfs")]) as run:
+    digest = image.files[0].stat()
+    with box(binds=[Bind(image.files[0], "/opt/runtime", "squashfs")]) as run:
         assert run("ls /opt/runtime/bin/ls")[0].ok
         run("mount -o remount,rw /opt/runtime; mount -o remount,rw,bind /opt/runtime; umount /opt/runtime")
         assert not run("echo x > /opt/runtime/x")[0].ok
         assert not run("rm -f /opt/runtime/bin/ls")[0].ok
         assert run("ls /opt/runtime/bin/ls")[0].ok
-    assert image.path.stat() == digest
+    assert image.files[0].stat() == digest
 
 
 def test_folder_bind_is_its_own_and_nothing_else(box, bound):

@@ -15,7 +15,7 @@ STEPS = TOML + '[[steps]]\nname = "one"\n[[steps]]\nname = "two"\n'
 
 
 def image(tmp_path, user=None):
-    return Image("k", tmp_path / "image.sqfs", "c", "b", ImageConfig(user=user))
+    return Image("k", (tmp_path / "image.sqfs",), "c", "b", ImageConfig(user=user))
 
 
 def reason_of(task):

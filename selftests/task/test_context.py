@@ -3,10 +3,8 @@
 import os
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pytest_otval.task.context import has_wildcard, list_context, pattern_regex
+from pytest_otval.task.context import has_wildcard, list_context
 
 
 @pytest.fixture
@@ -107,38 +105,6 @@ def test_file_that_became_a_link_is_not_opened(folder, tmp_path):
         assert file.read() == "b.py"
 
 
-@pytest.mark.parametrize(
-    ("pattern", "matching", "other"),
-    [
-        ("*.txt", ["a.txt", ".txt"], ["sub/a.txt", "a.txtx"]),
-        ("s?b/*", ["sub/x"], ["s/b/x", "sub/x/y"]),
-        ("[a-c]", ["a", "c"], ["d", "ab"]),
-        ("[^a-c]", ["d"], ["a"]),
-        ("a\\*b", ["a*b"], ["axb"]),
-        ("[\\]\\-]x", ["]x", "-x"], ["x"]),
-        ("**", ["abc"], ["a/b"]),
-    ],
-)
-def test_file_path_match(pattern, matching, other):
-    regex = pattern_regex(pattern)
-    assert all(regex.fullmatch(name) for name in matching)
-    assert not any(regex.fullmatch(name) for name in other)
-
-
-@pytest.mark.parametrize("pattern", ["[", "[a", "[]", "[b-a]", "a\\", "[a-"])
-def test_malformed_patterns(pattern):
-    with pytest.raises(ValueError, match="pattern"):
-        pattern_regex(pattern)
-
-
 @pytest.mark.parametrize(("text", "answer"), [("a*", True), ("a\\*", False), ("a[b]", True), ("ab", False)])
 def test_has_wildcard(text, answer):
     assert has_wildcard(text) is answer
-
-
-@given(st.text(alphabet="ab*?[]^-\\/"), st.booleans())
-def test_any_pattern_compiles_or_is_malformed(pattern, double_star):
-    try:
-        pattern_regex(pattern, double_star).fullmatch("a/b")
-    except ValueError as error:
-        assert "pattern" in str(error)

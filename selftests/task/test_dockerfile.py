@@ -36,6 +36,21 @@ def test_heredocs():
     assert [(h.name, h.content, h.expand) for h in copy.heredocs] == [("A", "$x\n", False), ("B", "b $x\n", True)]
 
 
+def test_blanks_in_front_of_the_name_of_a_heredoc():
+    first, second = "RUN python3 <<  'PY' && \\\n  true\nfrom os import path\nPY", "COPY << A <<- B /d/\n1\nA\n\t2\n\tB"
+    _, run, copy, user = parse_dockerfile(f"FROM a\n{first}\n{second}\nUSER u")
+    assert [(h.name, h.content, h.expand) for h in run.heredocs] == [("PY", "from os import path\n", False)]
+    assert [(h.name, h.content, h.expand) for h in copy.heredocs] == [("A", "1\n", True), ("B", "2\n", True)]
+    assert (run.line, run.end_line, copy.line, user.line) == (2, 5, 6, 11)
+
+
+@pytest.mark.parametrize("command", ["echo 'a << b'", "echo $((1 << 2))", "echo '\\nx <<- b'"])
+def test_what_looks_like_a_heredoc_stays_as_it_is(command):
+    _, run, after = parse_dockerfile(f"FROM a\nRUN {command}\nRUN cat <<b\nx << y\nb")
+    assert (run.args, run.heredocs) == ((command,), ())
+    assert [h.content for h in after.heredocs] == ["x << y\n"]
+
+
 def test_onbuild_names_what_it_defers():
     assert parse_dockerfile("FROM a\nONBUILD COPY a b").instructions[1].inner == "COPY"
 

@@ -12,7 +12,7 @@ import os
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -46,8 +46,15 @@ class Inode:
     """What an entry is."""
 
     kind: Kind
-    executable: bool
+    mode: int
+    """Permission bits, set-user-id, set-group-id and sticky bits."""
+    owner: tuple[int, int] = (0, 0)
+    """User and group."""
+    mtime: int = 0
+    """Seconds since the epoch."""
     target: bytes = b""
+    device: int = 0
+    """Major and minor number of a device."""
     listing: Place = (0, 0)
     listing_bytes: int = 0
     size: int = 0
@@ -56,12 +63,18 @@ class Inode:
     fragment: int = _NO_FRAGMENT
     fragment_offset: int = 0
 
+    @property
+    def executable(self) -> bool:
+        """Whether its owner may run it."""
+        return bool(self.mode & 0o100)
+
 
 class Image:
     """An open image. Every method raises DamagedError for content that cannot be so."""
 
-    def __init__(self, file: Path) -> None:
-        """Raises OSError too."""
+    def __init__(self, file: Path, largest: int = MAX_BYTES) -> None:
+        """No file in it may be larger than ``largest`` bytes. Raises OSError too."""
+        self._largest = largest
         self._descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         try:
             self._read_super()
@@ -70,6 +83,7 @@ class Image:
             raise
         self._metadata_block = lru_cache(maxsize=256)(self._read_metadata_block)
         self._fragment_block = lru_cache(maxsize=8)(self._read_fragment_block)
+        self._id = lru_cache(maxsize=256)(self._read_id)
 
     def close(self) -> None:
         """Close the file."""
@@ -79,7 +93,7 @@ class Image:
         fields = _SUPER.unpack(self._bytes(0, _SUPER.size))
         magic, _, _, self._block_bytes, self._fragments = fields[:5]
         compressor, block_log, _, _, major, minor = fields[5:11]
-        root, used, _, _, self._inodes, self._folders, self._fragment_table, _ = fields[11:]
+        root, used, self._ids, _, self._inodes, self._folders, self._fragment_table, _ = fields[11:]
         if magic != MAGIC or (major, minor) != (4, 0):
             raise DamagedError("it is no squashfs 4.0 image")
         if not 4096 <= self._block_bytes <= MAX_BLOCK_BYTES or self._block_bytes != 1 << block_log:
@@ -96,39 +110,46 @@ class Image:
     def inode(self, place: Place) -> Inode:
         """Return what lies at a place of the inode table."""
         reader = _Reader(self, self._inodes, place)
-        number, mode, _, _, _, _ = reader.take(_INODE_HEADER)
+        number, mode, user, group, mtime, _ = reader.take(_INODE_HEADER)
         if not 1 <= number <= 14:
             raise DamagedError(f"an entry of type {number}")
         kind, extended = _KINDS[(number - 1) % 7], number > 7
-        executable = bool(mode & 0o100)
+        entry = Inode(kind, mode & 0o7777, (self._id(user), self._id(group)), mtime)
         if kind is Kind.FOLDER:
             if extended:
                 _, size, block, _, _, offset, _ = reader.take(struct.Struct("<4IHHI"))
             else:
                 block, _, size, offset, _ = reader.take(struct.Struct("<IIHHI"))
-            return Inode(kind, executable, listing=(block, offset), listing_bytes=max(0, size - 3))
+            return replace(entry, listing=(block, offset), listing_bytes=max(0, size - 3))
         if kind is Kind.FILE:
-            return self._file(reader, executable, extended)
+            return self._file(reader, entry, extended)
         if kind is Kind.LINK:
             _, size = reader.take(struct.Struct("<II"))
             if size > MAX_TARGET_BYTES:
                 raise DamagedError(f"a link with a target of {size} bytes")
-            return Inode(kind, executable, target=reader.bytes(size))
-        return Inode(kind, executable)
+            return replace(entry, target=reader.bytes(size))
+        if kind is Kind.DEVICE:
+            _, device = reader.take(struct.Struct("<II"))
+            return replace(entry, device=device)
+        return entry
 
-    def _file(self, reader: _Reader, executable: bool, extended: bool) -> Inode:
+    def _file(self, reader: _Reader, entry: Inode, extended: bool) -> Inode:
         if extended:
             start, size, _, _, fragment, offset, _ = reader.take(struct.Struct("<3Q4I"))
         else:
             start, fragment, offset, size = reader.take(struct.Struct("<4I"))
-        if size > MAX_BYTES:
+        if size > self._largest:
             raise DamagedError(f"a file of {size} bytes")
         whole, rest = divmod(size, self._block_bytes)
         count = whole + (fragment == _NO_FRAGMENT and rest > 0)
         blocks = struct.unpack(f"<{count}I", reader.bytes(4 * count))
-        return Inode(
-            Kind.FILE, executable, size=size, start=start, blocks=blocks, fragment=fragment, fragment_offset=offset
-        )
+        return replace(entry, size=size, start=start, blocks=blocks, fragment=fragment, fragment_offset=offset)
+
+    def _read_id(self, index: int) -> int:
+        """Users and groups stand in a table of their own, to which a list of its blocks leads."""
+        block, entry = divmod(index, METADATA_BYTES // 4)
+        (table,) = struct.unpack("<Q", self._bytes(self._ids + 8 * block, 8))
+        return _Reader(self, table, (0, entry * 4)).take(struct.Struct("<I"))[0]
 
     def listing(self, folder: Inode) -> Iterator[tuple[bytes, Place, Kind]]:
         """Yield name, place and kind of what is in a folder, in the order of the image, which is that of names."""

@@ -1,0 +1,145 @@
+"""Copies of images on a node's own disk, where the store lies on a file system of the network.
+
+Each start of a container reads its image a few hundred pages at a time, which a shared file system answers slowly and
+for all nodes at once. A file is copied once for all processes of a node, and its digest compared on the way, so that
+one that was damaged in the store is found before anything runs on it. Where the disk has no room, the store's own
+file is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+
+from pytest_otval.core import Conclusion
+from pytest_otval.images.locks import half_name, locked, sweep_half
+from pytest_otval.images.model import Image
+from pytest_otval.images.record import read_record, record_path
+
+FOLDER = "staged-images"
+"""In the node-local scratch of a user."""
+
+UNUSED_SECONDS = 86400
+"""A copy that nobody asked for so long goes at the start of a run."""
+
+RECENT_SECONDS = 3600
+"""A copy that was asked for within that time is not taken away to make room."""
+
+FREE_PART, FREE_BYTES = 0.2, 50 << 30
+"""What copies leave free of the disk for the writable layers of trials, whichever is less."""
+
+_NETWORK = (
+    "nfs",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "ceph",
+    "cifs",
+    "smb",
+    "panfs",
+    "wekafs",
+    "fuse",
+    "9p",
+    "afs",
+    "orangefs",
+)
+_BLOCK = 4 << 20
+
+
+def is_remote(folder: Path) -> bool:
+    """Whether a folder lies on a file system that is, by its name, not the node's own."""
+    real = folder.resolve()
+    mounts = {Path(mount.mountpoint): mount.fstype for mount in psutil.disk_partitions(all=True)}
+    kind = next((mounts[place] for place in (real, *real.parents) if place in mounts), "")
+    return kind.startswith(_NETWORK)
+
+
+class Staging:
+    """The copies below a node-local folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """``folder`` is for all processes of one user on this node."""
+        self._folder = folder / FOLDER
+
+    def staged(self, image: Image) -> Image:
+        """Return an image of the store with the copies of its files, which are made now if they are missing.
+
+        Raises Conclusion ``base-unavailable`` where a file of the store is damaged; its record is gone by then, so
+        that it is made anew.
+        """
+        return replace(image, files=tuple(self._copy(file) for file in image.files))
+
+    def _copy(self, file: Path) -> Path:
+        copy = self._folder / file.name
+        if _touched(copy):
+            return copy
+        try:
+            self._folder.mkdir(exist_ok=True)
+            with locked(copy.with_suffix(".lock")):
+                if _touched(copy):
+                    return copy
+                if not self._has_room(file.stat().st_size):
+                    return file
+                return self._copied(file, copy)
+        except OSError:
+            # Whatever is wrong with this disk, the store's file serves as well.
+            return file
+
+    def _copied(self, file: Path, copy: Path) -> Path:
+        record = read_record(file.parent, file.stem)
+        if record is None:
+            return file
+        half, digest = half_name(copy), hashlib.sha256()
+        try:
+            with file.open("rb") as source, half.open("wb") as target:
+                while block := source.read(_BLOCK):
+                    digest.update(block)
+                    target.write(block)
+            if digest.hexdigest() != record.content:
+                record_path(file.parent, file.stem).unlink(missing_ok=True)
+                raise Conclusion("base-unavailable", f"{file} is damaged: it is made anew when it is asked for again")
+            half.replace(copy)
+        finally:
+            half.unlink(missing_ok=True)
+        return copy
+
+    def _has_room(self, size: int) -> bool:
+        """Make room for a file, if there is none, by removing what was asked for longest ago."""
+        copies = sorted(self._folder.glob("*.sqfs"), key=_asked)
+        while True:
+            disk = shutil.disk_usage(self._folder)
+            if disk.free - size >= min(disk.total * FREE_PART, FREE_BYTES):
+                return True
+            if not copies or time.time() - _asked(copies[0]) < RECENT_SECONDS:
+                return False
+            copies.pop(0).unlink(missing_ok=True)
+
+
+def sweep_staged(folder: Path) -> int:
+    """Remove copies that nobody asked for in a day, and halves of killed processes; return how many files."""
+    staged = folder / FOLDER
+    old = [copy for copy in staged.glob("*.sqfs") if time.time() - _asked(copy) > UNUSED_SECONDS]
+    for copy in old:
+        copy.unlink(missing_ok=True)
+    return len(old) + sweep_half(staged)
+
+
+def _touched(copy: Path) -> bool:
+    """Note that a copy is asked for, and whether it is there."""
+    with suppress(OSError):
+        os.utime(copy)
+        return True
+    return False
+
+
+def _asked(copy: Path) -> float:
+    with suppress(FileNotFoundError):
+        return copy.stat().st_mtime
+    return 0.0
