@@ -117,8 +117,8 @@ def _read_bundle(folder: Path) -> list[Record]:
             raise _bad(folder, f"{key}.sqfs is missing or has another size than its record says")
         records[key] = record
     for record in records.values():
-        for below in record.below:
-            if below not in records:
+        for below, content in zip(record.below, record.below_contents, strict=True):
+            if below not in records or records[below].content != content:
                 raise _bad(folder, f"{record.key} lies on {below}, which is not in it")
     return sorted(records.values(), key=lambda record: (len(record.below), record.key))
 

@@ -19,7 +19,7 @@ from pytest_otval.images.lower import Lower
 from pytest_otval.images.model import Files
 from pytest_otval.images.pack import PackError
 from pytest_otval.images.packages import Packages, installed
-from pytest_otval.images.record import Record, image_path, read_record, write_record
+from pytest_otval.images.record import Record, image_path, is_usable, read_record, write_record
 from pytest_otval.images.steps import BuildPlan, base_plan
 from pytest_otval.profile import Profile
 from pytest_otval.sandbox.admission import Admission, Need
@@ -88,7 +88,7 @@ class Maker:
             return self._publish(plan, work, Built(0.0, ""), None, installed([work]))
 
     def make_layer(self, plan: BuildPlan, ground: Ground, done: int) -> Record:
-        """Make what the steps from number ``done`` on add. Raises NotALayerError, CopyError, Conclusion."""
+        """Make what the steps from number ``done`` on add. Raises NotALayerError, Conclusion."""
         if ground.record is None:
             raise NotALayerError("the base is a file")
         with self._half(plan.key) as work:
@@ -172,12 +172,13 @@ class Maker:
             plan.config,
             not self._sandbox.maps_uids,
             (*below.below, below.key) if below else (),
+            (*below.below_contents, below.content) if below else (),
             round(built.seconds, 3),
             packages,
             built.log,
         )
         other = read_record(self._store, plan.key)
-        if other is not None and image_path(self._store, plan.key).exists():
+        if other is not None and is_usable(self._store, other):
             return other
         work.replace(image_path(self._store, plan.key))
         write_record(self._store, record)

@@ -13,7 +13,7 @@ from pytest_otval.core import Conclusion, printable
 from pytest_otval.images.locks import half_name
 from pytest_otval.images.model import Files, ImageConfig
 
-FORMAT = 2
+FORMAT = 3
 """Of this file: a record of another format is no record, and its image is made anew."""
 
 
@@ -33,6 +33,8 @@ class Record:
     """Whether every file is root's, since uids were not mapped where it was made."""
     below: tuple[str, ...] = ()
     """Keys of the images on which this one lies, lowest first; empty for a whole root file system."""
+    below_contents: tuple[str, ...] = ()
+    """Their contents when this one was made: over other bytes it would not be the same image."""
     seconds: float = 0.0
     """What the steps of its build took, those of the images below included."""
     packages: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -73,6 +75,27 @@ def write_record(store: Path, record: Record) -> None:
     work.replace(target)
 
 
+def is_usable(store: Path, record: Record) -> bool:
+    """Whether all files of an image are there in their full size, those below with the content it was made over.
+
+    No file but the records is read.
+    """
+    if not _has_its_size(store, record):
+        return False
+    for key, content in zip(record.below, record.below_contents, strict=True):
+        below = read_record(store, key)
+        if below is None or below.content != content or not _has_its_size(store, below):
+            return False
+    return True
+
+
+def _has_its_size(store: Path, record: Record) -> bool:
+    try:
+        return image_path(store, record.key).stat().st_size == record.bytes
+    except OSError:
+        return False
+
+
 def image_files(store: Path, record: Record) -> Files:
     """Return the files of an image, lowest first."""
     return tuple(image_path(store, key) for key in (*record.below, record.key))
@@ -101,4 +124,7 @@ def _from_dict(values: dict[str, Any]) -> Record:
         raise ValueError("another format")
     record = Record(**values)
     config = ImageConfig.from_dict(values["config"])
-    return replace(record, config=config, below=tuple(record.below))
+    if len(record.below) != len(record.below_contents):
+        raise ValueError("an image below without its content")
+    below, contents = tuple(record.below), tuple(record.below_contents)
+    return replace(record, config=config, below=below, below_contents=contents)

@@ -17,7 +17,7 @@ from pytest_otval.images.locks import locked
 from pytest_otval.images.making import Ground, Maker, Pull
 from pytest_otval.images.model import Files, Image, ImageRequest
 from pytest_otval.images.plan import dockerfile_plan
-from pytest_otval.images.record import Record, image_files, image_path, read_record
+from pytest_otval.images.record import Record, image_files, is_usable, read_record
 from pytest_otval.images.steps import BuildPlan, base_plan, files_plan, first_copy, last_command
 from pytest_otval.profile import Profile
 from pytest_otval.sandbox.admission import Admission
@@ -188,23 +188,13 @@ class Images:
         return Ground(image.files, read_record(self._store, image.key))
 
     def _stored(self, plan: BuildPlan) -> Image | None:
+        """What is damaged is as good as none: it is made again."""
         record = read_record(self._store, plan.key)
-        return None if record is None else self._image(plan, record) if self._is_whole(record) else None
-
-    def _is_whole(self, record: Record) -> bool:
-        """A file that was cut short is as good as none: it is made again."""
-        try:
-            if image_path(self._store, record.key).stat().st_size != record.bytes:
-                return False
-        except OSError:
-            return False
-        below = [read_record(self._store, key) for key in record.below]
-        return all(one is not None and image_path(self._store, one.key).is_file() for one in below)
+        return self._image(plan, record) if record is not None and is_usable(self._store, record) else None
 
     def _image(self, plan: BuildPlan, record: Record) -> Image:
         """The configuration is the plan's: keys leave out what does not change how programs run."""
         content = record.content
         if record.below:
-            contents = [one.content for key in record.below if (one := read_record(self._store, key)) is not None]
-            content = hashlib.sha256("".join([*contents, content]).encode()).hexdigest()
+            content = hashlib.sha256("".join([*record.below_contents, content]).encode()).hexdigest()
         return Image(plan.key, image_files(self._store, record), content, plan.base.name, plan.config)

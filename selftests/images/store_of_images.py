@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from pytest_otval.images.model import ImageConfig
-from pytest_otval.images.record import Record, image_path, write_record
+from pytest_otval.images.record import Record, image_path, read_record, write_record
 
 
 def key_of(number: int) -> str:
@@ -20,6 +20,7 @@ def add_image(store: Path, number: int, content: bytes = b"packed", **facts) -> 
     key = key_of(number)
     image_path(store, key).write_bytes(content)
     told = {"base": "bootstrap:x@1", "config": ImageConfig(), "all_root": False, **facts}
+    told["below_contents"] = tuple(read_record(store, below).content for below in told.get("below", ()))
     record = Record(key=key, content=hashlib.sha256(content).hexdigest(), bytes=len(content), **told)
     write_record(store, record)
     return record

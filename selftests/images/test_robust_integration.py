@@ -26,10 +26,21 @@ def place(tmp_path, environment, machine):
     return tmp_path / "store", tmp_path / "scratch", environment(SLOW, {"a": "a", "b": "b"})
 
 
-def start(store, scratch, folder, *before, **variables):
-    argv = [*before, sys.executable, "-m", "selftests.images.build_once", str(store), str(scratch), str(folder)]
-    env = {**os.environ, **variables}
-    return subprocess.Popen(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+@pytest.fixture
+def start():
+    """Start a process that builds; none outlives its test."""
+    started = []
+
+    def run(store, scratch, folder, *before):
+        argv = [*before, sys.executable, "-m", "selftests.images.build_once", str(store), str(scratch), str(folder)]
+        started.append(subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+        return started[-1]
+
+    yield run
+    for process in started:
+        if process.stdout is not None and not process.stdout.closed:
+            process.kill()
+            process.communicate()
 
 
 def end(process):
@@ -54,7 +65,7 @@ def wait_for(scratch, text):
     raise AssertionError(f"no step said {text}")
 
 
-def test_killed_build_leaves_a_whole_store(place):
+def test_killed_build_leaves_a_whole_store(start, place):
     store, scratch, folder = place
     first = start(store, scratch, folder)
     wait_for(scratch, "begun")
@@ -69,7 +80,7 @@ def test_killed_build_leaves_a_whole_store(place):
     assert not [path.name for path in store.iterdir() if path.name.startswith(".") or path.suffix == ".lock"]
 
 
-def test_killed_while_it_packs(place):
+def test_killed_while_it_packs(start, place):
     store, scratch, folder = place
     (folder / "Dockerfile").write_text("FROM tiny\nRUN head -c 60000000 /dev/urandom > /big\n")
     first = start(store, scratch, folder)
@@ -87,7 +98,7 @@ def test_killed_while_it_packs(place):
     assert not [path.name for path in store.iterdir() if path.name.startswith(".") or path.suffix == ".lock"]
 
 
-def test_processes_that_ask_at_once_build_once(place):
+def test_processes_that_ask_at_once_build_once(start, place):
     store, scratch, folder = place
     processes = []
     for number in range(3):
@@ -100,7 +111,7 @@ def test_processes_that_ask_at_once_build_once(place):
     assert whole(store)
 
 
-def test_damaged_file_is_made_again(place):
+def test_damaged_file_is_made_again(start, place):
     store, scratch, folder = place
     key = end(start(store, scratch, folder)).split()[0]
     target = image_path(store, key)
@@ -110,7 +121,7 @@ def test_damaged_file_is_made_again(place):
 
 
 @pytest.fixture
-def read_only(place):
+def read_only(start, place):
     """Run something where the store cannot be written."""
     store, scratch, folder = place
     store.mkdir(exist_ok=True)
@@ -122,7 +133,7 @@ def read_only(place):
     yield lambda: start(store, scratch, folder, "unshare", "--mount", "sh", "-c", mount, "sh")
 
 
-def test_read_only_store_gives_what_it_has(place, read_only):
+def test_read_only_store_gives_what_it_has(start, place, read_only):
     key = end(start(*place)).split()[0]
     assert end(read_only()).split()[:2] == [key, "0"]
 
@@ -134,7 +145,7 @@ def test_read_only_store_makes_nothing(place, read_only):
 
 
 @pytest.mark.parametrize("full", ["store", "scratch"])
-def test_full_disk_is_nobodys_fault(place, full):
+def test_full_disk_is_nobodys_fault(start, place, full):
     """Needs a file system of 20 MB that the user can write to; ``.ci/run`` mounts one."""
     small = os.environ.get("OT_TEST_SMALL_SCRATCH", "")
     if not small and not os.environ.get("CI"):

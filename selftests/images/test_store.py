@@ -113,6 +113,18 @@ def test_image_without_its_json_is_none(images, environment, fake_sandbox):
     assert runs(fake_sandbox) == ["one", "one"]
 
 
+def test_layer_over_other_bytes_is_another_image(images, environment, fake_sandbox, tmp_path):
+    folder = environment(FROM + "RUN one\nCOPY f /\n", {"f": "1"})
+    first = images().ensure(request(folder))
+    assert len(first.files) > 1
+    below = first.files[-2].with_suffix(".json")
+    below.write_text(json.dumps({**json.loads(below.read_text()), "content": "0" * 64}))
+    before = first.files[-1].stat().st_ino
+    second = images().ensure(request(folder))
+    assert second.key == first.key
+    assert second.files[-1].stat().st_ino != before
+
+
 def test_workers_wait_for_each_other(images, environment, fake_sandbox):
     folder = environment(FROM + "RUN one\n")
     workers = [images() for _ in range(3)]
