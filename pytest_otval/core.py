@@ -44,6 +44,7 @@ REASONS: Mapping[str, Reason] = {
         bad_task="task.toml or the task's layout cannot be read, so no question can be asked",
         static_findings="the files of the task have at least one error, or what --otval-severity counts as one",
         build_failed="an instruction of the Dockerfile failed",
+        image_leaks="the image gives answers away, or what --otval-severity counts as that; other stages run on it",
         build_timeout="the image was not built within build_timeout_sec",
         wrong_reward="the score is on the wrong side of the threshold",
         no_reward="the verifier ended without a reward file",

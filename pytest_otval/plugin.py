@@ -14,6 +14,7 @@ from pytest_otval import hookspecs
 from pytest_otval.glue import collect, extensions, guard, options, outcome
 from pytest_otval.glue.crash import report_killed_item
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN
+from pytest_otval.glue.remembered import TellRemembered
 from pytest_otval.glue.reports import register_reports
 from pytest_otval.glue.requirements import require_clock
 from pytest_otval.glue.session import (
@@ -61,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{stage.name}: the {stage.name} stage of a task: {stage.question}")
     config.stash[TALLY] = tally = outcome.Tally()
     config.pluginmanager.register(pass_over := PassOver(), "otval-pass-over")
+    config.pluginmanager.register(TellRemembered(config), "otval-remembered")
     if not is_worker(config):
         config.pluginmanager.register(stop := Stop(config, pass_over), "otval-stop")
         config.pluginmanager.register(_Counting(tally, stop), "otval-counting")

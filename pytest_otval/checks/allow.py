@@ -14,7 +14,7 @@ import tomli
 
 from pytest_otval.checks.context import MAX_TEXT, CheckContext
 from pytest_otval.checks.directives import MARK, directives
-from pytest_otval.checks.elsewhere import ELSEWHERE, NEVER_ALLOWED
+from pytest_otval.checks.elsewhere import AT_BUILD, ELSEWHERE, NEVER_ALLOWED
 from pytest_otval.checks.harbor_lint import turned_off
 from pytest_otval.core import Finding
 from pytest_otval.task.allowed import Allowance
@@ -53,17 +53,25 @@ class _Allow:
 
 
 def with_allowed(
-    context: CheckContext, findings: Collection[Finding], asked: Collection[str], dataset: DatasetAllows
+    context: CheckContext,
+    findings: Collection[Finding],
+    asked: Collection[str],
+    dataset: DatasetAllows,
+    at_build: bool = False,
 ) -> Iterator[Finding]:
     """Yield the findings, those that are allowed with the reason, and a finding for each allowance without effect.
 
     ``asked`` are the ids of the checks that ran: of others nobody knows whether they would find something.
+    ``at_build`` says that the findings are about the image; what allows findings of the other stage is left to that.
     """
     allows: list[_Allow] = []
     known = {*asked, *ELSEWHERE}
     for found in _said(context, findings, dataset):
         if isinstance(found, Finding):
-            yield found
+            if not at_build:
+                yield found
+        elif (found.check in AT_BUILD) != at_build:
+            continue
         elif found.check not in known:
             yield _told("allow-unknown", f"there is no check {found.check!r}", found.path, found.line)
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Literal, Protocol
 
 from pytest_otval.checks.tree import Entry, Tree, scan
 from pytest_otval.task.load import Step, Task
+from pytest_otval.task.reading import NotReadableError, read_start
 
 MAX_TEXT = 1024 * 1024
 """Bytes of a file that checks read; what is longer is no script anybody wrote."""
@@ -28,7 +28,7 @@ class CheckSettings(Protocol):
         """``required``, or ``none`` where the dataset has no reference solutions."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """The content of one regular file."""
 
@@ -37,12 +37,12 @@ class Source:
     whole: bool
     """False where the file is longer than what was read."""
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The text without a byte order mark; bytes that are not UTF-8 become U+FFFD."""
         return self.raw.removeprefix(BOM).decode("utf-8", "replace")
 
-    @property
+    @cached_property
     def is_utf8(self) -> bool:
         """Whether all of it is UTF-8."""
         try:
@@ -51,12 +51,12 @@ class Source:
             return not self.whole and error.start > len(self.raw) - 4
         return True
 
-    @property
+    @cached_property
     def is_binary(self) -> bool:
         """Whether it holds a NUL byte, as text never does."""
         return b"\0" in self.raw
 
-    @property
+    @cached_property
     def shebang(self) -> str:
         """The program line of a script without ``#!``, or an empty text."""
         first = self.raw.removeprefix(BOM).split(b"\n", 1)[0]
@@ -132,14 +132,18 @@ class CheckContext:
         source = self.source(entry.path)
         return hashlib.sha256(source.raw).hexdigest() if source is not None and source.whole else None
 
-    def scripts(self) -> Iterator[Script]:
-        """Yield each script that a trial starts, once, where it exists and is no .bat file."""
-        seen: set[str] = set()
+    def scripts(self) -> tuple[Script, ...]:
+        """Return each script that a trial starts, once, where it exists and is no .bat file."""
+        return self._scripts
+
+    @cached_property
+    def _scripts(self) -> tuple[Script, ...]:
+        found: dict[str, Script] = {}
         for step in self.steps:
             for role, path in self._script_paths(step):
-                if path not in seen and self.file(path) is not None:
-                    seen.add(path)
-                    yield Script(role, path, step)
+                if path not in found and self.file(path) is not None:
+                    found[path] = Script(role, path, step)
+        return tuple(found.values())
 
     def _script_paths(self, step: Step) -> Iterator[tuple[Literal["test", "solve", "setup"], str]]:
         if self.windows:
@@ -171,11 +175,8 @@ class CheckContext:
 
 
 def _read(root: Path, real: str, path: str) -> Source | None:
-    # O_NONBLOCK: the entry may have become a FIFO since the tree was listed.
     try:
-        descriptor = os.open(root / real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            raw = file.read(MAX_TEXT + 1)
-    except OSError:
+        raw = read_start(f"{root}/{real}", MAX_TEXT + 1)
+    except (OSError, NotReadableError):
         return None
     return Source(path, raw[:MAX_TEXT], len(raw) <= MAX_TEXT)

@@ -86,19 +86,20 @@ def solution_copied(context: CheckContext) -> Iterator[Place]:
     # A solution that brings a whole source tree has files in it that it leaves as they are.
     unchanged = {twin for path, twin in copies if posixpath.basename(path) == posixpath.basename(twin)}
     changes = any(
-        entry.kind == "file" and entry.path not in unchanged and not _is_answer(entry.path)
+        entry.kind == "file" and entry.path not in unchanged and not is_answer(entry.path)
         for folder in folders
         for entry in context.tree.under(folder)
     )
     for path, twin in copies:
-        answer = _is_answer(twin)
+        answer = is_answer(twin)
         if twin in unchanged and changes and not answer:
             continue
         message = f"the agent's image gets the content of {twin}"
         yield Place(path, message, severity=Severity.ERROR if answer else Severity.WARNING)
 
 
-def _is_answer(path: str) -> bool:
+def is_answer(path: str) -> bool:
+    """Whether a file of solution/ is the solution itself, not what it works with."""
     return posixpath.basename(path) == "solve.sh" or path.endswith(_ANSWERS)
 
 
@@ -117,11 +118,11 @@ def tests_copied(context: CheckContext) -> Iterator[Place]:
     for path, twin in _copies(context, folders):
         # What no test script names is input: the verifier compares with it, or puts it back.
         named = any(posixpath.basename(twin) in source.text for source in sources)
-        if twin in scripts or (named and not _is_input(path, twin)):
+        if twin in scripts or (named and not is_input(path, twin)):
             yield Place(path, f"the agent's image gets the content of {twin}")
 
 
-def _is_input(path: str, twin: str) -> bool:
+def is_input(path: str, twin: str) -> bool:
     """Whether agent and verifier have the same data under the same name, and it is not called an answer."""
     same = posixpath.basename(path) == posixpath.basename(twin)
     return same and not names_answer(twin) and not _PROGRAM.fullmatch(twin)
@@ -129,20 +130,21 @@ def _is_input(path: str, twin: str) -> bool:
 
 def _copies(context: CheckContext, folders: set[str]) -> Iterator[tuple[str, str]]:
     """Yield each file that the agent's image gets whose content is that of a file in ``folders``, with that file."""
+    image = agent_image(context)
+    if image is None or not image.definition.used:
+        return
+    entries = context.tree.entries
+    shipped = [entries[one.path] for one in delivered(context) if one.path in entries]
+    # Only files of one size can be equal: most need not be read.
+    sizes = {entry.size for entry in shipped}
     twins: dict[str, str] = {}
-    sizes: set[int] = set()
     for folder in sorted(folders):
         for entry in context.tree.under(folder):
-            if entry.kind == "file" and entry.size >= _MIN_COPIED and (digest := context.digest(entry)):
+            alike = entry.kind == "file" and entry.size >= _MIN_COPIED and entry.size in sizes
+            if alike and (digest := context.digest(entry)):
                 twins.setdefault(digest, entry.path)
-                sizes.add(entry.size)
-    image = agent_image(context)
-    if not twins or image is None or not image.definition.used:
-        return
-    for one in delivered(context):
-        copied = context.tree.entries.get(one.path)
-        if copied is None or entry.kind != "file" or copied.size not in sizes:
-            continue
-        twin = twins.get(context.digest(copied) or "")
+    sizes = {entries[path].size for path in twins.values()}
+    for entry in shipped:
+        twin = twins.get(context.digest(entry) or "") if entry.kind == "file" and entry.size in sizes else None
         if twin is not None:
-            yield one.path, twin
+            yield entry.path, twin

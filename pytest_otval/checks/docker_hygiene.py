@@ -6,12 +6,12 @@ import posixpath
 import re
 from collections.abc import Iterator
 
+from pytest_otval.checks.bash_syntax import shell_error
 from pytest_otval.checks.context import CheckContext
 from pytest_otval.checks.docker_files import URL, delivered
 from pytest_otval.checks.docker_runs import UNKNOWN, join, word_set
 from pytest_otval.checks.docker_view import agent_image, expand, images
 from pytest_otval.checks.registry import Place, check
-from pytest_otval.checks.scripts import shell_error
 from pytest_otval.core import Severity
 from pytest_otval.task.dockerfile import Instruction
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pytest_otval.checks import shell_ast as ast
 from pytest_otval.checks.shell import known_text, parse_shell
@@ -21,7 +22,7 @@ _MAX_TEXT = 64 * 1024
 _NOTHING_TO_DO = frozenset(("true", ":", "echo", "printf"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Command:
     """One simple command of a RUN."""
 
@@ -37,7 +38,7 @@ class Command:
     source: str
     stdin: str
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The program without its folder; empty where the command only sets variables."""
         return posixpath.basename(self.words[0]) if self.words else ""
@@ -73,10 +74,11 @@ def read_run(instruction: Instruction, lines: Sequence[str], folder: str, escape
     text, first = _script(instruction, lines, escape)
     text = text if len(text) <= _MAX_TEXT else ""
     script = parse_shell(text)
-    commands: tuple[Command, ...] = ()
-    if script is not None:
-        commands = tuple(_Walk(folder, first).node(script.body))
-    return Run(instruction.line, first, text, script.body if script else None, commands)
+    if script is None:
+        return Run(instruction.line, first, text, None, ())
+    walk = _Walk(folder, first)
+    walk.node(script.body)
+    return Run(instruction.line, first, text, script.body, tuple(walk.commands))
 
 
 def _script(instruction: Instruction, lines: Sequence[str], escape: str) -> tuple[str, int]:
@@ -102,35 +104,35 @@ class _Walk:
     def __init__(self, folder: str, line: int) -> None:
         self.folder = folder
         self.line = line
+        self.commands: list[Command] = []
 
-    def node(self, node: ast.Node, ignored: bool = False, certain: bool = True) -> Iterator[Command]:
-        """Yield the commands of a node."""
+    def node(self, node: ast.Node, ignored: bool = False, certain: bool = True) -> None:
+        """Take in the commands of a node."""
         match node:
             case ast.Simple():
-                yield from self.simple(node, ignored, certain)
+                self.simple(node, ignored, certain)
             case ast.AndOr(operator="||", left=left, right=right):
-                yield from self.node(left, ignored or _does_nothing(right), certain)
-                yield from self.node(right, ignored, certain=False)
+                self.node(left, ignored or _does_nothing(right), certain)
+                self.node(right, ignored, certain=False)
             case ast.Group(subshell=True, body=body):
                 before = self.folder
-                yield from self.node(body, ignored, certain)
+                self.node(body, ignored, certain)
                 self.folder = before
             case ast.If() | ast.Case() | ast.Loop() | ast.Function() | ast.Not() | ast.Background():
                 for child in ast.children(node):
-                    yield from self.node(child, ignored, certain=False)
+                    self.node(child, ignored, certain=False)
             case _:
                 for child in ast.children(node):
-                    yield from self.node(child, ignored, certain)
+                    self.node(child, ignored, certain)
 
-    def simple(self, node: ast.Simple, ignored: bool, certain: bool) -> Iterator[Command]:
-        """Yield a command behind those inside its words."""
-        for word in (*node.words, *(one.value for one in node.assignments if one.value is not None)):
-            for part in word.parts:
-                if isinstance(part, ast.Substitution):
-                    yield from self.node(part.body, certain=certain)
+    def simple(self, node: ast.Simple, ignored: bool, certain: bool) -> None:
+        """Take in a command behind those inside its words."""
+        for body in node.substitutions:
+            self.node(body, certain=certain)
         words = tuple(unwrapped([known_text(word) for word in node.words]))
         stdin = known_text(node.stdin) if node.stdin is not None else ""
-        yield Command(words, self.line + node.line - 1, self.folder, ignored, certain, node.source, stdin)
+        line = self.line + node.line - 1
+        self.commands.append(Command(words, line, self.folder, ignored, certain, node.source, stdin))
         if words[:1] == ("cd",):
             self.folder = join(self.folder, words[1]) if len(words) > 1 else UNKNOWN
 

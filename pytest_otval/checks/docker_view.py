@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from pytest_otval.checks.context import CheckContext
 from pytest_otval.checks.docker_runs import UNKNOWN, Command, Run, join, read_run
@@ -50,7 +50,7 @@ class Definition:
         return Severity.ERROR if self.used else Severity.WARNING
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Image:
     """One Dockerfile that parses."""
 
@@ -85,7 +85,7 @@ class Image:
         base = self.base(stage).lower()
         return next((index for index in range(stage - 1, -1, -1) if self.names(index) == base), None)
 
-    @property
+    @cached_property
     def chain(self) -> tuple[int, ...]:
         """The stages that become the image, the lowest first; what others make reaches it by COPY --from alone."""
         found = [len(self.stages) - 1]
@@ -93,7 +93,7 @@ class Image:
             found.insert(0, below)
         return tuple(found)
 
-    @property
+    @cached_property
     def needed(self) -> frozenset[int]:
         """The stages that a build runs: those that become the image, and those that they copy from or mount."""
         names = {name: index for index in range(len(self.stages)) for name in (self.names(index), str(index)) if name}

@@ -1,4 +1,6 @@
-"""Findings that no check function makes: of reading task.toml and dataset.toml, of whole datasets, of allowances."""
+"""Findings that no check function makes: of reading task.toml and dataset.toml, of whole datasets, of built images, of
+allowances.
+"""
 
 from __future__ import annotations
 
@@ -176,6 +178,55 @@ ELSEWHERE = {
             "unpack the dataset to have all of it looked at",
         ),
         Told(
+            "image-has-tests",
+            W,
+            "image",
+            "The agent can read, in its image, files that its work is judged by.",
+            "remove the file in the RUN that brings it, unless the agent is meant to see these tests",
+        ),
+        Told(
+            "image-has-solution",
+            E,
+            "image",
+            "The agent can read the reference solution in its image.",
+            "remove the file in the RUN that brings it",
+        ),
+        Told(
+            "image-has-gold-lines",
+            E,
+            "image",
+            "The agent can copy what the solution's patch adds: it is applied, or another file of the image holds it.",
+            "build the image from the state before the fix, and remove copies of the state behind it",
+        ),
+        Told(
+            "image-git-history",
+            E,
+            "image",
+            "git show and git log -S find in the image's repository what the solution's patch adds.",
+            "rm -rf .git; or drop branches, tags, stashes, remotes and the reflog, and run git gc --prune=now",
+        ),
+        Told(
+            "image-stale-pyc",
+            W,
+            "image",
+            "Bytecode can be read back into source, and this one has the name of a test file that is not there.",
+            "delete the __pycache__ folder in the RUN that makes it, or set PYTHONDONTWRITEBYTECODE=1 there",
+        ),
+        Told(
+            "image-reward-there",
+            W,
+            "image",
+            "Where the verifier ends early, a reward that was there before may be taken for its answer.",
+            "let nothing but the test script write to /logs",
+        ),
+        Told(
+            "image-not-read",
+            I,
+            "image",
+            "What an image holds beyond these bounds may give answers away, and nobody looked.",
+            "keep what the agent does not need out of the image",
+        ),
+        Told(
             "allow-no-reason",
             W,
             "allow",
@@ -188,6 +239,9 @@ ELSEWHERE = {
     )
 }
 """By id."""
+
+AT_BUILD = frozenset(name for name, told in ELSEWHERE.items() if told.family == "image")
+"""Findings of the build stage about the image; all others are of the static stage."""
 
 NEVER_ALLOWED = frozenset(
     {"toml-missing", "toml-unreadable", "toml-parse", "toml-invalid"}

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 
 from pytest_otval.checks.context import CheckContext
 from pytest_otval.checks.registry import Place, check
+from pytest_otval.checks.said import instructions
 from pytest_otval.core import Severity
 
 _LFS_POINTER = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:[a-z0-9.-]+ .*\n)*oid sha256:[0-9a-f]{64}\n"
 )
+_SPEAKS_OF_LFS = re.compile(r"\bgit[- ]?lfs\b", re.IGNORECASE)
 _LFS_MAX = 1024
 """Bytes of the longest pointer file, by the specification of Git LFS."""
 
@@ -115,7 +117,9 @@ def case_collision(context: CheckContext) -> Iterator[Place]:
     fix="run `git lfs pull` and pack the task again",
 )
 def lfs_pointer(context: CheckContext) -> Iterator[Place]:
-    """Look for files that are Git LFS pointers."""
+    """Look for files that are Git LFS pointers, unless the task is about these."""
+    if any(_SPEAKS_OF_LFS.search(source.text) for source in instructions(context)):
+        return
     for entry in context.tree.entries.values():
         if entry.kind != "file" or not 100 < entry.size < _LFS_MAX:
             continue

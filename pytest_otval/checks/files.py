@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 
 from pytest_otval.checks.context import CheckContext
@@ -16,7 +17,7 @@ DEFINITIONS = ("Dockerfile", "docker-compose.yaml", "docker-compose.yml", "compo
     "files-required",
     severity=Severity.ERROR,
     family="files",
-    explains="Harbor does not take a folder as a task without these files; it skips it without a word.",
+    explains="Harbor skips a folder without these files without a word, or cannot start its environment.",
     fix="add the file",
 )
 def required(context: CheckContext) -> Iterator[Place]:
@@ -42,7 +43,10 @@ def _environment(context: CheckContext) -> Iterator[Place]:
         yield Place("environment", "there is no environment/ and no docker_image", fix=fix)
     elif not any(context.file(f"environment/{name}") for name in DEFINITIONS):
         fix = "add environment/Dockerfile, or set [environment].docker_image"
-        yield Place("environment", "nothing in environment/ defines an image", fix=fix)
+        # Kept by a .gitkeep alone it is empty on purpose: some of Harbor's providers bring a machine of their own.
+        kept = [posixpath.basename(entry.path) for entry in context.tree.under("environment")] == [".gitkeep"]
+        severity = Severity.WARNING if kept else Severity.ERROR
+        yield Place("environment", "nothing in environment/ defines an image", severity=severity, fix=fix)
 
 
 @check(

@@ -9,7 +9,6 @@ states end the walk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from pytest_otval.checks import flow_simple as simple
@@ -73,7 +72,7 @@ class _Walk:
 
     def leave(self, state: State) -> list[State]:
         """Run the EXIT trap, if any."""
-        return self.trapped(state.exit_trap, replace(state, exit_trap=""))
+        return self.trapped(state.exit_trap, state._replace(exit_trap=""))
 
     def trapped(self, action: str, state: State) -> list[State]:
         """Run a trap's action; the status stays what it was."""
@@ -83,7 +82,7 @@ class _Walk:
         if parsed is None:
             return [state.write("maybe", Reward.UNKNOWN)]
         outcomes = self.run(parsed.body, state, tested=True)
-        return [replace(outcome.state, status=state.status) for outcome in outcomes]
+        return [outcome.state._replace(status=state.status) for outcome in outcomes]
 
     def run(self, node: ast.Node, state: State, *, tested: bool, piped: str | None = None) -> list[Outcome]:
         """Return the ways a node can end. ``tested``: a failure is looked at, so errexit does not act."""
@@ -100,9 +99,11 @@ class _Walk:
         for node in body:
             following: dict[State, None] = {}
             for before in current:
-                outcomes = settled(before, self.run(node, before, tested=tested))
-                gone.extend(one for one in outcomes if one.signal is not Signal.NEXT)
-                following.update(dict.fromkeys(one.state for one in outcomes if one.signal is Signal.NEXT))
+                for one in settled(before, self.run(node, before, tested=tested)):
+                    if one.signal is Signal.NEXT:
+                        following[one.state] = None
+                    else:
+                        gone.append(one)
             current = list(following)
             if len(current) + len(gone) > _MAX_STATES:
                 raise _GiveUpError
@@ -112,17 +113,17 @@ class _Walk:
         """Return how the script goes on after a command with a status: errexit and the ERR trap act here."""
         if tested or state.status == "0":
             return [Outcome(state)]
-        after = self.trapped(state.err_trap, replace(state, err_trap="")) if state.err_trap else [state]
-        restored = [replace(one, err_trap=state.err_trap) for one in after]
+        after = self.trapped(state.err_trap, state._replace(err_trap="")) if state.err_trap else [state]
+        restored = [one._replace(err_trap=state.err_trap) for one in after]
         return [Outcome(one, Signal.EXIT if one.errexit else Signal.NEXT) for one in restored]
 
     def test(self, node: ast.Test, state: State, tested: bool) -> list[Outcome]:
         """Run a test; where only a run can tell, both answers are followed."""
         answer = decide(node.condition, state)
         if answer is None:
-            ends = [replace(state, status=status, certain=False) for status in ("0", NONZERO)]
+            ends = [state._replace(status=status, certain=False) for status in ("0", NONZERO)]
         else:
-            ends = [replace(state, status="0" if answer != node.negated else NONZERO)]
+            ends = [state._replace(status="0" if answer != node.negated else NONZERO)]
         return [outcome for end in ends for outcome in self.ending(end, node.line, tested)]
 
     def and_or(self, node: ast.AndOr, state: State, tested: bool) -> list[Outcome]:
@@ -135,7 +136,7 @@ class _Walk:
                 continue
             before = left.state
             if not succeeded and before.failed and before.lost is None and _is_excuse(node.right):
-                before = replace(before, lost=Event(node.line, "`|| true` and its like make every status 0"))
+                before = before._replace(lost=Event(node.line, "`|| true` and its like make every status 0"))
             outcomes.extend(self.run(node.right, before, tested=tested))
         return distinct(outcomes)
 
@@ -150,7 +151,7 @@ class _Walk:
             pending = [one.state for one in asked if one.signal is Signal.NEXT and one.state.status != "0"]
             outcomes.extend(one for before in met for one in self.run(body, before, tested=tested))
         for before in pending:
-            clear = before if node.otherwise != ast.Sequence(()) else replace(before, status="0")
+            clear = before if node.otherwise != ast.Sequence(()) else before._replace(status="0")
             outcomes.extend(self.run(node.otherwise, clear, tested=tested))
         return distinct(outcomes)
 
@@ -166,11 +167,11 @@ class _Walk:
                     after, status = one.state, one.state.status
                     if status != "0" and after.failed and not before.failed and not last and not state.pipefail:
                         where = "a pipe hands on the status of its last command alone (no `set -o pipefail`)"
-                        after = replace(after, lost=after.lost or Event(node.line, where))
+                        after = after._replace(lost=after.lost or Event(node.line, where))
                     following.append((after, status if status != "0" or not state.pipefail else worst))
             ways = list(dict.fromkeys(following))
             piped = self.output(part, state) if index == 0 else UNKNOWN
-        ends = [replace(back(after, state), status=status) for after, status in ways]
+        ends = [back(after, state)._replace(status=status) for after, status in ways]
         return distinct(outcome for end in ends for outcome in self.ending(end, node.line, tested))
 
     def output(self, node: ast.Node, state: State) -> str:
@@ -192,24 +193,24 @@ class _Walk:
 
     def case(self, node: ast.Case, state: State, tested: bool) -> list[Outcome]:
         """Run a case statement: any of its branches."""
-        doubtful = replace(state, certain=False)
+        doubtful = state._replace(certain=False)
         outcomes = [one for body in node.branches for one in self.run(body, doubtful, tested=tested)]
-        return distinct(outcomes if node.complete else [*outcomes, Outcome(replace(doubtful, status="0"))])
+        return distinct(outcomes if node.complete else [*outcomes, Outcome(doubtful._replace(status="0"))])
 
     def background(self, node: ast.Background, state: State, _tested: bool) -> list[Outcome]:
         """Start a command in the background: its files stay, its status is not seen."""
         ends = [one.state for one in self.run(node.body, state, tested=True)]
-        return distinct(Outcome(replace(state, status="0", txt=end.txt, json=end.json, ran=end.ran)) for end in ends)
+        return distinct(Outcome(state._replace(status="0", txt=end.txt, json=end.json, ran=end.ran)) for end in ends)
 
     def define(self, node: ast.Function, state: State, _tested: bool) -> list[Outcome]:
         """Define a function."""
         self.functions[node.name] = node.body
-        return [Outcome(replace(state, status="0"))]
+        return [Outcome(state._replace(status="0"))]
 
     def loop(self, node: ast.Loop, state: State, tested: bool) -> list[Outcome]:
         """Run a loop no, one or two times."""
-        left: list[Outcome] = [] if node.endless else [Outcome(replace(state, status="0", certain=False))]
-        current = [replace(state, certain=False)]
+        left: list[Outcome] = [] if node.endless else [Outcome(state._replace(status="0", certain=False))]
+        current = [state._replace(certain=False)]
         for _ in range(_LOOP_ROUNDS):
             following: dict[State, None] = {}
             for before in current:
@@ -231,7 +232,7 @@ class _Walk:
         name = words[0] if words else ""
         if name in ("exit", "return", "break", "continue"):
             status = words[1] if len(words) > 1 else state.status
-            after = replace(state, status="0" if status == "0" else NONZERO)
+            after = state._replace(status="0" if status == "0" else NONZERO)
             signals = {"exit": Signal.EXIT, "return": Signal.RETURN}
             return [Outcome(after, signals.get(name, Signal.BREAK))]
         if name in self.functions:
@@ -239,7 +240,7 @@ class _Walk:
         if name in ("source", "."):
             return self.source(words, state, tested)
         if name == "exec" and words[1:]:
-            return [Outcome(replace(state, certain=False).write("maybe", Reward.UNKNOWN), Signal.EXIT)]
+            return [Outcome(state._replace(certain=False).write("maybe", Reward.UNKNOWN), Signal.EXIT)]
         ends = simple.ends(node, words, piped, self, state)
         return [outcome for end in ends for outcome in self.ending(end, node.line, tested)]
 
@@ -266,7 +267,7 @@ class _Walk:
         """Read another script of the task into this one; of others only that they may fail is known."""
         script = self.sourced(words[1]) if len(words) > 1 else None
         if script is None:
-            ends = [replace(state, status="0"), replace(state, status=NONZERO, certain=False)]
+            ends = [state._replace(status="0"), state._replace(status=NONZERO, certain=False)]
             return [outcome for end in ends for outcome in self.ending(end, 0, tested)]
         if self.calls >= _MAX_CALLS:
             raise _GiveUpError

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from enum import Enum, auto
+from enum import StrEnum, auto
+from typing import NamedTuple
 
 from pytest_otval.checks.flow_state import NONZERO, State
 
 
-class Signal(Enum):
+class Signal(StrEnum):
     """Where the script goes after a command."""
 
     NEXT = auto()
@@ -18,8 +18,7 @@ class Signal(Enum):
     BREAK = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """One way a command can leave the script."""
 
     state: State
@@ -33,13 +32,12 @@ def distinct(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 def flipped(outcome: Outcome) -> Outcome:
     """Return what ``!`` makes of an outcome."""
-    return replace(outcome, state=replace(outcome.state, status=NONZERO if outcome.state.status == "0" else "0"))
+    return outcome._replace(state=outcome.state._replace(status=NONZERO if outcome.state.status == "0" else "0"))
 
 
 def back(after: State, before: State) -> State:
     """Return what a subshell leaves: files and what was seen, not its variables, options and traps."""
-    return replace(
-        after,
+    return after._replace(
         variables=before.variables,
         errexit=before.errexit,
         pipefail=before.pipefail,
@@ -57,8 +55,8 @@ def settled(before: State, outcomes: list[Outcome]) -> list[Outcome]:
     if before.ran and not alike:
         return outcomes
     return [
-        replace(one, state=replace(one.state, certain=before.certain))
-        if one.signal is Signal.NEXT and one.state.same_effects(before)
+        one._replace(state=one.state._replace(certain=before.certain))
+        if one.signal is Signal.NEXT and one.state.certain is not before.certain and one.state.same_effects(before)
         else one
         for one in outcomes
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from pytest_otval.checks import shell_ast as ast
@@ -44,13 +43,13 @@ def set_options(words: Sequence[str], state: State) -> State:
     while rest and (word := rest.pop(0))[:1] in "-+" and len(word) > 1:
         on = word[0] == "-"
         if "e" in word[1:]:
-            state = replace(state, errexit=on)
+            state = state._replace(errexit=on)
         if "o" in word[1:] and rest:
             option = rest.pop(0)
             if option == "errexit":
-                state = replace(state, errexit=on)
+                state = state._replace(errexit=on)
             elif option == "pipefail":
-                state = replace(state, pipefail=on)
+                state = state._replace(pipefail=on)
     return state
 
 
@@ -60,9 +59,9 @@ def set_trap(words: Sequence[str], state: State) -> State:
         return state
     action = "" if words[0] == "-" else words[0]
     if {"EXIT", "0"} & set(words[1:]):
-        state = replace(state, exit_trap=action)
+        state = state._replace(exit_trap=action)
     if "ERR" in words[1:]:
-        state = replace(state, err_trap=action)
+        state = state._replace(err_trap=action)
     return state
 
 
@@ -125,7 +124,7 @@ def _removed(path: str, state: State) -> State:
     for target in ("txt", "json"):
         name = f"/logs/verifier/reward.{target}"
         if folder or path == name or path in ("/logs/verifier/*", "/logs/verifier/reward*", "/logs/verifier/reward.*"):
-            state = replace(state, txt=Reward.NONE) if target == "txt" else replace(state, json=Reward.NONE)
+            state = state._replace(txt=Reward.NONE) if target == "txt" else state._replace(json=Reward.NONE)
     return state.write("maybe", Reward.UNKNOWN) if reward_target(path) == "maybe" else state
 
 
@@ -136,13 +135,11 @@ def _may_write(node: ast.Simple, words: Sequence[str], state: State) -> bool:
 
 def substitution_effects(node: ast.Simple, facts: Facts, state: State) -> State:
     """Return the state after the ``$(...)`` in a command's words, of which only possible rewards matter."""
-    words = [*node.words, *(one.value for one in node.assignments if one.value is not None)]
-    bodies = [part.body for word in words for part in word.parts if isinstance(part, ast.Substitution)]
-    for body in bodies:
+    for body in node.substitutions:
         for inner in ast.simple_commands(body):
             known = [known_text(word) for word in inner.words]
             runner = bool(known) and kind_of(known) is Kind.RUNNER
-            state = replace(state, ran=True) if runner else state
+            state = state._replace(ran=True) if runner else state
             if (
                 known
                 and known[0] not in _READS_ONLY
@@ -153,11 +150,11 @@ def substitution_effects(node: ast.Simple, facts: Facts, state: State) -> State:
 
 
 def _code_may_write(words: Sequence[str], kind: Kind, node: ast.Simple, facts: Facts) -> bool:
-    rest = unwrapped(words)
     if kind is Kind.RUNNER:
         return facts.delegates
     if kind is not Kind.CODE:
         return False
+    rest = unwrapped(words)
     # Code that stands in the script, or in /tests, and does not mention a reward, writes none; other code may.
     return facts.delegates or not (interprets_text(rest, node.stdin is not None) or runs_test_file(rest))
 
@@ -171,25 +168,26 @@ def ends(node: ast.Simple, words: Sequence[str], piped: str | None, facts: Facts
     if not words:
         yield from _assignments_alone(node, state)
     elif name == "set":
-        yield replace(set_options(args, state), status="0")
+        yield set_options(args, state)._replace(status="0")
     elif name == "trap":
-        yield replace(set_trap(args, state), status="0")
+        yield set_trap(args, state)._replace(status="0")
     elif name == "eval":
         yield state.write("maybe", Reward.UNKNOWN)
     elif name == "exec":
-        yield replace(state, status="0")
+        yield state._replace(status="0")
     else:
         # Assignments in front of other commands are for these alone.
         declared = _assigned(node, state) if name in _DECLARES else state
         touched = _file_effects(node, words, UNKNOWN if piped is None else piped, declared)
-        written = redirected(node.redirects, written_text(node, words, state), touched)
-        yield from _program(node, words, piped is not None, facts, written)
+        if node.redirects:
+            touched = redirected(node.redirects, written_text(node, words, state), touched)
+        yield from _program(node, words, piped is not None, facts, touched)
 
 
 def _assignments_alone(node: ast.Simple, state: State) -> Iterator[State]:
     """Yield the ends of assignments alone: their status is that of the last ``$(...)`` in them."""
     after = redirected(node.redirects, UNKNOWN, _assigned(node, state))
-    yield replace(after, status="0")
+    yield after._replace(status="0")
     parts = [part for one in node.assignments if one.value is not None for part in one.value.parts]
     bodies = [part.body for part in parts if isinstance(part, ast.Substitution)]
     if bodies:
@@ -197,26 +195,26 @@ def _assignments_alone(node: ast.Simple, state: State) -> Iterator[State]:
         words = [known_text(word) for word in inner.words] if isinstance(inner, ast.Simple) else []
         if words and kind_of(words) is Kind.RUNNER:
             failed = after.failed or Event(node.line, shown(node.source))
-            yield replace(after, status=NONZERO, failed=failed)
+            yield after._replace(status=NONZERO, failed=failed)
         else:
-            yield replace(after, status=NONZERO, certain=False)
+            yield after._replace(status=NONZERO, certain=False)
 
 
 def _program(node: ast.Simple, words: Sequence[str], reads_pipe: bool, facts: Facts, state: State) -> Iterator[State]:
     kind = kind_of(words, reads_pipe, value(node.stdin, state))
     if _code_may_write(words, kind, node, facts):
         state = state.write("maybe", Reward.UNKNOWN)
-    if unwrapped(words)[:1] == ["false"]:
-        yield replace(state, status=NONZERO)
+    if "false" in words and unwrapped(words)[:1] == ["false"]:
+        yield state._replace(status=NONZERO)
     elif kind is Kind.ALWAYS_ZERO:
-        yield replace(state, status="0")
+        yield state._replace(status="0")
     elif kind is Kind.RUNNER:
-        yield replace(state, status="0", ran=True)
+        yield state._replace(status="0", ran=True)
         failed = state.failed or Event(node.line, shown(node.source))
-        yield replace(state, status=NONZERO, ran=True, failed=failed)
+        yield state._replace(status=NONZERO, ran=True, failed=failed)
     else:
-        yield replace(state, status="0")
-        yield replace(state, status=NONZERO, certain=False)
+        yield state._replace(status="0")
+        yield state._replace(status=NONZERO, certain=False)
 
 
 def shown(source: str) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import math
 import posixpath
-from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 UNKNOWN = "\0"
 """Stands in a value for what only a run can tell."""
@@ -30,17 +29,15 @@ class Reward(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """A place in the script, and what happened there."""
 
     line: int
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """One way the script can have got to a point."""
+class State(NamedTuple):
+    """One way the script can have got to a point. A tuple: a walk makes tens of them a command."""
 
     errexit: bool = False
     pipefail: bool = False
@@ -67,21 +64,21 @@ class State:
 
     def get(self, name: str) -> str | None:
         """Return a variable's value, or None where the script has not set it."""
-        return dict(self.variables).get(name)
+        return next((value for known, value in self.variables if known == name), None)
 
     def put(self, name: str, value: str) -> State:
         """Return the state with a variable set."""
-        return replace(self, variables=tuple(sorted({**dict(self.variables), name: value}.items())))
+        return self._replace(variables=tuple(sorted({**dict(self.variables), name: value}.items())))
 
     def write(self, target: Target | None, reward: Reward) -> State:
         """Return the state with a reward written; ``maybe`` makes both files unknown."""
         match target:
             case "txt":
-                return replace(self, txt=reward)
+                return self._replace(txt=reward)
             case "json":
-                return replace(self, json=reward)
+                return self._replace(json=reward)
             case "maybe":
-                return replace(self, txt=Reward.UNKNOWN, json=Reward.UNKNOWN)
+                return self._replace(txt=Reward.UNKNOWN, json=Reward.UNKNOWN)
             case None:
                 return self
 

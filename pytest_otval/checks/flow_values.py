@@ -25,7 +25,8 @@ def value(word: ast.Word | None, state: State) -> str:
     """Return a word's value, with UNKNOWN in the place of what only a run can tell."""
     if word is None:
         return ""
-    return "".join(_part(part, state) for part in word.parts)
+    parts = word.parts
+    return _part(parts[0], state) if len(parts) == 1 else "".join([_part(part, state) for part in parts])
 
 
 def _part(part: ast.Part, state: State) -> str:

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from pytest_otval.checks import shell_ast
@@ -90,6 +91,7 @@ class ImageFiles:
         return copied or not self.plain_base or any(folder in text for text in self.said)
 
 
+@lru_cache(maxsize=4)
 def known_image(context: CheckContext, folder: str) -> ImageFiles:
     """Return what is known of the image of a folder of the task; of a prebuilt or composed one nothing is."""
     config = context.task.config

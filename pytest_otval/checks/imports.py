@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pytest_otval.checks.py_paths import known_names, text_of
-from pytest_otval.checks.python_ast import dotted, parse_python
+from pytest_otval.checks.python_ast import dotted, nodes, parse_python, walk
 from pytest_otval.checks.reads import MAX_PYTHON
 
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+(\w+)[ \t]+import\b|import[ \t]+(\w+))", re.MULTILINE)
@@ -49,7 +49,7 @@ def _taken(module: ast.Module) -> Iterator[Taken]:
     aliases = _aliases(module)
     asked = _asked(module)
     borne = _borne(module)
-    for node in ast.walk(module):
+    for node in nodes(module):
         if id(node) in borne:
             continue
         if isinstance(node, ast.ImportFrom) and node.module and not node.level and "." not in node.module:
@@ -66,7 +66,7 @@ def _aliases(module: ast.Module) -> Mapping[str, str]:
     known = known_names(module)
     bound: dict[str, set[str | None]] = {}
     specs: dict[str, str] = {}
-    for node in ast.walk(module):
+    for node in nodes(module):
         match node:
             case ast.Import(names=names):
                 for alias in names:
@@ -84,14 +84,14 @@ def _aliases(module: ast.Module) -> Mapping[str, str]:
                 bound.setdefault(name, set()).add(home)
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
                 bound.setdefault(name, set())
-    stored = {node.id for node in ast.walk(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    stored = {node.id for node in nodes(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     homes = {name: one for name, ones in bound.items() if len(ones) == 1 and (one := next(iter(ones)))}
     return {name: home for name, home in homes.items() if name not in stored or home in specs.values()}
 
 
 def _asked(module: ast.Module) -> set[str]:
     """Return the texts that are an argument of a call: ``hasattr(module, "name")`` and its like."""
-    calls = (node for node in ast.walk(module) if isinstance(node, ast.Call) and len(node.args) > 1)
+    calls = (node for node in nodes(module) if isinstance(node, ast.Call) and len(node.args) > 1)
     return {
         arg.value
         for call in calls
@@ -103,5 +103,5 @@ def _asked(module: ast.Module) -> set[str]:
 
 def _borne(module: ast.Module) -> set[int]:
     """Return the ids of the nodes inside a ``try`` that has handlers."""
-    tries = [node for node in ast.walk(module) if isinstance(node, ast.Try) and node.handlers]
-    return {id(inner) for node in tries for statement in node.body for inner in ast.walk(statement)}
+    tries = [node for node in nodes(module) if isinstance(node, ast.Try) and node.handlers]
+    return {id(inner) for node in tries for statement in node.body for inner in walk(statement)}

@@ -7,7 +7,7 @@ import posixpath
 from collections import Counter
 from collections.abc import Mapping
 
-from pytest_otval.checks.python_ast import dotted
+from pytest_otval.checks.python_ast import dotted, nodes
 
 _JOINERS = frozenset(("Path", "pathlib.Path", "PurePosixPath", "os.path.join", "str", "join"))
 _ROUNDS = 3
@@ -38,7 +38,7 @@ def known_names(module: ast.Module) -> Mapping[str, str]:
     """Return the names that are one text or path in the whole file."""
     bound: Counter[str] = Counter()
     given: dict[str, list[ast.expr]] = {}
-    for node in ast.walk(module):
+    for node in nodes(module):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 given.setdefault(name, []).append(value)

@@ -8,7 +8,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pytest_otval.checks.python_ast import Function, TestCase, calls, dotted, index, is_constant, keyword, statements
+from pytest_otval.checks.python_ast import (
+    Function,
+    TestCase,
+    calls,
+    dotted,
+    index,
+    is_constant,
+    keyword,
+    nodes,
+    statements,
+    walk,
+)
 
 _ASKS = re.compile(
     r"assert|fail|raise|warns|expect|verif|check|ensure|must|should|valid|compare|require|exit|abort|equal|snapshot"
@@ -61,7 +72,7 @@ class Asserts:
 
 
 def _imported(module: ast.Module, siblings: frozenset[str]) -> Iterator[str]:
-    for node in ast.walk(module):
+    for node in nodes(module):
         if isinstance(node, ast.ImportFrom):
             inside = node.level > 0 or (node.module or "").split(".")[0] in siblings
             yield from (one.asname or one.name for one in node.names if inside or one.name in siblings)
@@ -72,7 +83,7 @@ def _imported(module: ast.Module, siblings: frozenset[str]) -> Iterator[str]:
 
 def returns_comparison(function: Function) -> bool:
     """Whether a function hands back the answer of a comparison."""
-    answers = (node.value for node in ast.walk(function) if isinstance(node, ast.Return))
+    answers = (node.value for node in walk(function) if isinstance(node, ast.Return))
     return any(isinstance(one, ast.Compare | ast.BoolOp) for one in answers)
 
 

@@ -11,6 +11,7 @@ from functools import lru_cache, wraps
 from typing import ParamSpec, TypeVar
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_SIGNS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop)
 
 
 Arguments = ParamSpec("Arguments")
@@ -107,9 +108,35 @@ def index(module: ast.Module) -> Index:
     )
 
 
+def walk(node: ast.AST) -> list[ast.AST]:
+    """Return a node and all below it in the order of ``ast.walk``, but for signs and contexts; several times faster."""
+    found = [node]
+    for one in found:
+        for name in one._fields:
+            value = getattr(one, name, None)
+            if isinstance(value, list):
+                found += [inner for inner in value if isinstance(inner, ast.AST)]
+            elif isinstance(value, ast.AST) and not isinstance(value, _SIGNS):
+                found.append(value)
+    return found
+
+
+@lru_cache(maxsize=64)
+def nodes(module: ast.Module) -> Sequence[ast.AST]:
+    """Return all nodes of a module, as ``walk`` does."""
+    return walk(module)
+
+
+def forget_modules() -> None:
+    """Forget what was parsed: trees are many objects, which each full collection of garbage would look at."""
+    for cached in (parse_python, index, nodes):
+        cached.cache_clear()
+
+
 def calls(node: ast.AST) -> Iterator[ast.Call]:
     """Yield every call below a node."""
-    return (one for one in ast.walk(node) if isinstance(one, ast.Call))
+    found = nodes(node) if isinstance(node, ast.Module) else walk(node)
+    return (one for one in found if isinstance(one, ast.Call))
 
 
 def marks(node: Function | ast.ClassDef | ast.Module) -> Iterator[tuple[str, ast.expr]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
-from pytest_otval.checks.python_ast import TestCase, dotted, index, keyword, marks, test_cases
+from pytest_otval.checks.python_ast import TestCase, dotted, index, keyword, marks, nodes, test_cases
 
 _BUILT_IN = frozenset(
     (
@@ -48,7 +49,8 @@ _UNKNOWN_PACKAGES = re.compile(
 """Ways to install that do not name the packages."""
 
 
-def plugin_fixtures(texts: Sequence[str]) -> frozenset[str] | None:
+@lru_cache(maxsize=4)
+def plugin_fixtures(texts: tuple[str, ...]) -> frozenset[str] | None:
     """Return the fixtures of the plugins that some texts install, or None where they may install any."""
     names: set[str] = set()
     for text in texts:
@@ -82,7 +84,7 @@ def missing_fixtures(
 def _defined(module: ast.Module) -> frozenset[str] | None:
     """Return what a module may define as a fixture, imports included; None where it may define anything."""
     names: set[str] = set()
-    for node in ast.walk(module):
+    for node in nodes(module):
         match node:
             case ast.ImportFrom(names=[ast.alias(name="*")]):
                 return None

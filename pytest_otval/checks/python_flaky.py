@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pytest_otval.checks.python_ast import calls, dotted, index, statements, unless_too_deep
+from pytest_otval.checks.python_ast import calls, dotted, index, statements, unless_too_deep, walk
 
 Kind = Literal["date", "host"]
 
@@ -50,7 +50,7 @@ def time_limits(module: ast.Module) -> Iterator[tuple[int, float]]:
 
 
 def _compares(node: ast.Assert) -> Iterator[ast.Compare]:
-    return (one for one in ast.walk(node.test) if isinstance(one, ast.Compare))
+    return (one for one in walk(node.test) if isinstance(one, ast.Compare))
 
 
 @dataclass(slots=True)

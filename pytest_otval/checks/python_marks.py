@@ -14,8 +14,10 @@ from pytest_otval.checks.python_ast import (
     is_constant,
     keyword,
     marks,
+    nodes,
     test_cases,
     unless_too_deep,
+    walk,
 )
 
 _SKIPS = re.compile(r"(?:pytest\.)?(?:skip|importorskip)|self\.skipTest|(?:unittest\.)?SkipTest")
@@ -122,7 +124,7 @@ def _empty_names(module: ast.Module) -> Iterator[str]:
                 isinstance(one, ast.Name) and one.id == name
                 for bearer in _bearers(module)
                 for _, mark in marks(bearer)
-                for one in ast.walk(mark)
+                for one in walk(mark)
             )
-            if sum(isinstance(one, ast.Name) and one.id == name for one in ast.walk(module)) == in_marks + 1:
+            if sum(isinstance(one, ast.Name) and one.id == name for one in nodes(module)) == in_marks + 1:
                 yield name

@@ -74,7 +74,7 @@ def version(context: CheckContext) -> Iterator[Place]:
 def fixture(context: CheckContext) -> Iterator[Place]:
     """Look for fixtures that neither the file, nor a conftest.py, nor a plugin that is installed defines."""
     for file, module in parsed_files(context):
-        plugins = plugin_fixtures([source.text for source in installing(context, file)])
+        plugins = plugin_fixtures(tuple(source.text for source in installing(context, file)))
         above = [parse_python(source.text) for source in conftests(context, file)]
         config = context.task.config
         if plugins is None or None in above or config is None or config.environment.docker_image:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from pytest_otval.checks.allow import DatasetAllows, with_allowed
 from pytest_otval.checks.context import CheckContext, CheckSettings
+from pytest_otval.checks.python_ast import forget_modules
 from pytest_otval.core import Conclusion, Finding, Severity, printable
 from pytest_otval.task.load import Task
 
@@ -132,8 +133,18 @@ def run_checks(
     Raises Conclusion ``internal`` where a check crashes: a bug of ours is no answer about the task.
     """
     context = CheckContext(task, settings)
-    findings = set(task.findings)
     asked = list(all_checks().values() if checks is None else checks)
+    try:
+        said = with_allowed(context, _found(context, asked), {one.id for one in asked}, allowed or DatasetAllows())
+        return tuple(
+            sorted(map(_shown, said), key=lambda found: (found.path, found.line or 0, found.check, found.message))
+        )
+    finally:
+        forget_modules()
+
+
+def _found(context: CheckContext, asked: Iterable[Check]) -> set[Finding]:
+    findings = set(context.task.findings)
     with warnings.catch_warnings():
         # What Python says about a task's source is no word of ours, and must not depend on how pytest was started.
         warnings.simplefilter("ignore")
@@ -143,10 +154,9 @@ def run_checks(
             except Conclusion:
                 raise
             except Exception as error:
-                headline = f"check {one.id} crashed on {task.path}: {type(error).__name__}: {error}"
+                headline = f"check {one.id} crashed on {context.task.path}: {type(error).__name__}: {error}"
                 raise Conclusion("internal", headline) from error
-    said = with_allowed(context, findings, {one.id for one in asked}, allowed or DatasetAllows())
-    return tuple(sorted(map(_shown, said), key=lambda found: (found.path, found.line or 0, found.check, found.message)))
+    return findings
 
 
 def _shown(found: Finding) -> Finding:

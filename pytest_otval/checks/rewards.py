@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from pytest_otval.checks.context import CheckContext, Script, Source
 from pytest_otval.checks.flow import final_states
@@ -17,13 +17,13 @@ from pytest_otval.checks.shell import ShellScript, parse_shell
 from pytest_otval.core import Severity
 
 _MENTION = re.compile(r"reward|/logs\b|logs/verifier", re.IGNORECASE)
-_REWARD = re.compile(r"reward", re.IGNORECASE)
-"""Code that writes a reward holds the file's name, or is given it."""
-_REWARD_PATH = re.compile(r"(?P<folder>(?:[\w.${}\-]*/)*)(?P<name>rewards?\.(?:txt|json))\b")
+_REWARD_NAME = re.compile(r"rewards?\.(?:txt|json)\b")
+_FOLDER_BACKWARDS = re.compile(r"(?:/[\w.${}\-]*)*")
+_MAX_FOLDER = 300
 _DECIDES = "write 1 or 0 to /logs/verifier/reward.txt by the result of the tests"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class _Verifier:
     """A step's test script, and what else may write the reward."""
 
@@ -38,8 +38,58 @@ class _Verifier:
     def texts(self) -> tuple[str, ...]:
         return (self.source.text, *(other.text for other in self.others))
 
+    @cached_property
+    def states(self) -> tuple[State, ...]:
+        """The final states of the script; none where it is no shell script or cannot be followed."""
+        script = parse_shell(self.source.text) if is_shell(self.source) else None
+        if script is None:
+            return ()
+        read_in = {
+            posixpath.basename(one.args[0]) for one in script.commands if one.name in ("source", ".") and one.args
+        }
+        # Code that writes a reward holds the file's name, or is given it.
+        apart = [other for other in self.others if posixpath.basename(other.path) not in read_in]
+        delegates = self.opaque or any(b"reward" in other.raw.lower() for other in apart)
+        alone = _states_alone(self.source.text, self.source.shebang, delegates)
+        if alone is not None:
+            return alone
+        by_name = {posixpath.basename(other.path): other for other in self.others}
 
-def _verifiers(context: CheckContext) -> Iterator[_Verifier]:
+        def sourced(path: str) -> ShellScript | None:
+            other = by_name.get(posixpath.basename(path))
+            return None if other is None else parse_shell(other.text)
+
+        return final_states(script, self.source.shebang, delegates, sourced)
+
+
+class _ReadsOthersError(Exception):
+    pass
+
+
+@lru_cache(maxsize=64)
+def _states_alone(text: str, shebang: str, delegates: bool) -> tuple[State, ...] | None:
+    """Return the final states of a script; None where others are read into it.
+
+    Many tasks of a dataset may have the same test script.
+    """
+
+    def sourced(path: str) -> ShellScript | None:
+        raise _ReadsOthersError
+
+    script = parse_shell(text)
+    try:
+        return () if script is None else final_states(script, shebang, delegates, sourced)
+    except _ReadsOthersError:
+        return None
+
+
+@lru_cache(maxsize=2)
+def _verifiers(context: CheckContext) -> tuple[_Verifier, ...]:
+    """Return the verifiers of a task; several checks ask."""
+    return tuple(_found_verifiers(context))
+
+
+def _found_verifiers(context: CheckContext) -> Iterator[_Verifier]:
     for script in context.scripts():
         source = context.source(script.path)
         if script.role != "test" or source is None or not source.whole or source.is_binary:
@@ -76,7 +126,7 @@ def missing(context: CheckContext) -> Iterator[Place]:
         if not mentioned and not verifier.opaque and not any(map(_MENTION.search, _outside(context))):
             yield Place(verifier.script.path, "no file of tests/ mentions a reward or /logs/verifier")
             continue
-        states = _states(context, verifier)
+        states = verifier.states
         if states and all(state.reward is Reward.NONE for state in states):
             yield Place(verifier.script.path, "no way through the script writes a reward")
 
@@ -104,13 +154,15 @@ def path(context: CheckContext) -> Iterator[Place]:
 
 def _reward_paths(text: str) -> Iterator[tuple[str, int, bool]]:
     """Yield each path of a reward file with its line and whether it is, or may be, one that Harbor reads."""
-    for found in _REWARD_PATH.finditer(text):
-        folder, name = found["folder"], found["name"]
+    for found in _REWARD_NAME.finditer(text):
+        name, before = found[0], text[max(0, found.start() - _MAX_FOLDER) : found.start()]
+        backwards = _FOLDER_BACKWARDS.match(before[::-1])
+        folder = "" if backwards is None else backwards[0][::-1]
         absolute = folder.startswith("/") and "$" not in folder and "{" not in folder
         right = posixpath.normpath(folder + name) in REWARD_FILES if absolute else name.startswith("reward.")
         line_start = text.rfind("\n", 0, found.start()) + 1
         if right or (absolute and not text[line_start : found.start()].lstrip().startswith("#")):
-            yield found[0], text.count("\n", 0, found.start()) + 1, right
+            yield folder + name, text.count("\n", 0, found.start()) + 1, right
 
 
 @check(
@@ -121,12 +173,18 @@ def _reward_paths(text: str) -> Iterator[tuple[str, int, bool]]:
     fix=_DECIDES,
 )
 def unconditional(context: CheckContext) -> Iterator[Place]:
-    """Look for test scripts that give a reward whatever the tests say; a warning where another step's does not."""
-    given = [(verifier, _states(context, verifier)) for verifier in _verifiers(context)]
+    """Look for test scripts that give a reward whatever the tests say.
+
+    A warning where another step's does not; nothing where that is the last step and its reward alone counts.
+    """
+    given = [(verifier, verifier.states) for verifier in _verifiers(context)]
     always = [verifier for verifier, states in given if _always_positive(states) and not any(s.lost for s in states)]
     severity = Severity.ERROR if len(always) == len(given) else Severity.WARNING
+    config = context.task.config
+    only_last = config is not None and config.multi_step_reward_strategy == "final"
     for verifier in always:
-        yield Place(verifier.script.path, "every way through the script gives a reward above 0", severity=severity)
+        if severity is Severity.ERROR or not only_last or verifier.script.step == context.steps[-1]:
+            yield Place(verifier.script.path, "every way through the script gives a reward above 0", severity=severity)
 
 
 @check(
@@ -139,7 +197,7 @@ def unconditional(context: CheckContext) -> Iterator[Place]:
 def status_lost(context: CheckContext) -> Iterator[Place]:
     """Look for test scripts that give a reward whatever the tests say because a status is thrown away."""
     for verifier in _verifiers(context):
-        states = _states(context, verifier)
+        states = verifier.states
         event = next((state.lost for state in states if state.lost), None)
         if _always_positive(states) and event is not None:
             yield Place(verifier.script.path, f"every way gives a reward above 0: {event.what}", event.line)
@@ -161,7 +219,7 @@ def _always_positive(states: tuple[State, ...]) -> bool:
 def lost_on_failure(context: CheckContext) -> Iterator[Place]:
     """Look for a way on which the tests fail and the script ends without a reward."""
     for verifier in _verifiers(context):
-        states = _states(context, verifier)
+        states = verifier.states
         if all(state.reward is Reward.NONE for state in states):
             continue  # reward-missing says so
         for state in states:
@@ -170,31 +228,3 @@ def lost_on_failure(context: CheckContext) -> Iterator[Place]:
                 message = f"where `{state.failed.what}` fails, {why} without a reward"
                 yield Place(verifier.script.path, message, state.failed.line)
                 break
-
-
-def _states(context: CheckContext, verifier: _Verifier) -> tuple[State, ...]:
-    """Return the final states of a test script; none where it is no shell script or cannot be followed."""
-    if not is_shell(verifier.source):
-        return ()
-    script = parse_shell(verifier.source.text)
-    if script is None:
-        return ()
-    read_in = {posixpath.basename(one.args[0]) for one in script.commands if one.name in ("source", ".") and one.args}
-    apart = [other.text for other in verifier.others if posixpath.basename(other.path) not in read_in]
-    delegates = verifier.opaque or any(map(_REWARD.search, apart))
-    scripts = {posixpath.basename(one.path): one.text for one in verifier.others}
-    return _walk(script, verifier.source.shebang, delegates, tuple(sorted(scripts.items())))
-
-
-@lru_cache(maxsize=8)
-def _walk(
-    script: ShellScript, shebang: str, delegates: bool, scripts: tuple[tuple[str, str], ...]
-) -> tuple[State, ...]:
-    """Several checks of one task ask for the same script."""
-    texts = dict(scripts)
-
-    def sourced(path: str) -> ShellScript | None:
-        text = texts.get(posixpath.basename(path))
-        return None if text is None else parse_shell(text)
-
-    return final_states(script, shebang, delegates, sourced)

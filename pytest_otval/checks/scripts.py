@@ -1,6 +1,6 @@
 """Scripts: do they parse, and does the right program run them.
 
-Nothing is executed: ``bash -n`` reads a script from its standard input and parses it, ``ast`` parses Python.
+Nothing is executed: bash and ``ast`` only parse.
 """
 
 from __future__ import annotations
@@ -8,51 +8,22 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
-import subprocess
 from collections.abc import Iterator
-from functools import lru_cache
 
+from pytest_otval.checks.bash_syntax import shell_error
 from pytest_otval.checks.context import BOM, CheckContext, Script, Source
 from pytest_otval.checks.python_ast import parse_python
 from pytest_otval.checks.registry import Change, Place, check
 from pytest_otval.checks.shell import ShellCommand, parse_shell
-from pytest_otval.core import Conclusion, Finding, Severity
+from pytest_otval.core import Finding, Severity
 
 _SHELLS = re.compile(r"(?:^|/|\s)(?:bash|sh|dash|ash)(?:\s|$)")
 _PYTHON = re.compile(r"(?:^|/|\s)python[\d.]*(?:\s|$)")
-_BASH_ERROR = re.compile(r"^bash: line (\d+): (.*)$", re.MULTILINE)
-_SECONDS = 10
-"""A megabyte of shell parses in well below a second."""
 
 # No version of Python reads these; other messages may be the older grammar's view of newer syntax.
 _SURE_PYTHON_ERROR = re.compile(
     r"was never closed|unexpected indent|unindent does not match|expected an indented block"
 )
-
-
-@lru_cache(maxsize=512)
-def shell_error(text: str) -> tuple[int | None, str] | None:
-    """Return the line and message of the first syntax error of a bash script, or None."""
-    try:
-        done = subprocess.run(
-            ["bash", "--noprofile", "--norc", "-n"],
-            input=text.encode(),
-            capture_output=True,
-            timeout=_SECONDS,
-            # No BASH_ENV: bash would execute that file before it looks at -n.
-            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
-            check=False,
-        )
-    except FileNotFoundError:
-        raise Conclusion(
-            "missing-tool", "bash is not on this machine: install it, scripts are parsed with it"
-        ) from None
-    except subprocess.TimeoutExpired:
-        return None
-    if done.returncode == 0:
-        return None
-    told = _BASH_ERROR.search(done.stderr.decode("utf-8", "replace"))
-    return (int(told[1]), told[2]) if told else (None, "bash cannot parse it")
 
 
 def python_error(text: str) -> SyntaxError | None:

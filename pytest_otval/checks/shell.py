@@ -79,7 +79,10 @@ def _flat(simple: ast.Simple) -> ShellCommand:
 
 def known_text(word: ast.Word) -> str:
     """Return a word with a NUL character in the place of each expansion."""
-    return "".join(part if isinstance(part, str) else "\0" for part in word.parts)
+    parts = word.parts
+    if len(parts) == 1 and isinstance(parts[0], str):
+        return parts[0]
+    return "".join([part if isinstance(part, str) else "\0" for part in parts])
 
 
 class _Lowering:
@@ -180,7 +183,7 @@ class _Lowering:
         return ast.Simple(line_of(node), (), found, (), None, text_of(node))
 
     def assignment(self, node: Syntax) -> ast.Assignment:
-        """Lower one assignment; of ``NAME+=`` and arrays the value is not known."""
+        """Lower one assignment; of ``NAME+=`` and arrays the value is not known, but what runs in it is."""
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         plain = name is not None and name.type == "variable_name" and not any(c.type == "+=" for c in node.children)
         if value is None:
@@ -188,7 +191,9 @@ class _Lowering:
         elif plain and value.type != "array":
             word = self.words.word(value)
         else:
-            word = ast.Word((ast.Opaque(),), text_of(value))
+            items = value.named_children if value.type == "array" else [value]
+            runs = (part for item in items for part in self.words.parts(item) if isinstance(part, ast.Substitution))
+            word = ast.Word((ast.Opaque(), *runs))
         return ast.Assignment(text_of(name) if name else "", word)
 
     def redirects(self, node: Syntax) -> Iterator[ast.Redirect]:
@@ -221,14 +226,14 @@ class _Lowering:
 
     def heredoc(self, node: Syntax, redirects: list[ast.Redirect], tails: list[tuple[str, ast.Node]]) -> ast.Word:
         """Return a here-document's text; collect the redirects and commands that follow it on its line."""
-        body, quoted = ast.Word((), ""), False
+        body, quoted = ast.Word(()), False
         for child in node.children:
             if child.type == "heredoc_start":
                 quoted = text_of(child)[:1] in "'\"\\"
             elif child.type == "heredoc_body":
                 opaque = not quoted and any(c.type != "heredoc_content" for c in child.named_children)
                 parts: tuple[ast.Part, ...] = (ast.Opaque(), text_of(child)) if opaque else (text_of(child),)
-                body = ast.Word(parts, text_of(child))
+                body = ast.Word(parts)
             elif child.type == "file_redirect":
                 redirects.extend(self.redirects(child))
             elif child.type == "pipeline":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,10 @@ class Opaque:
 Part = str | Variable | Substitution | Opaque
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """One word: its parts joined."""
 
     parts: tuple[Part, ...]
-    source: str
-    """As written."""
 
     @property
     def literal(self) -> str | None:
@@ -61,7 +59,7 @@ class Redirect:
     errors_only: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Simple:
     """A command, or assignments alone where there are no words."""
 
@@ -72,6 +70,12 @@ class Simple:
     stdin: Word | None
     """The text of a here-document or here-string."""
     source: str
+
+    @cached_property
+    def substitutions(self) -> tuple[Node, ...]:
+        """The bodies of ``$(...)`` in its words and in what it assigns."""
+        words = (*self.words, *(one.value for one in self.assignments if one.value is not None))
+        return tuple(part.body for word in words for part in word.parts if isinstance(part, Substitution))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,15 +213,14 @@ def children(node: Node) -> Iterator[Node]:
 
 def simple_commands(node: Node) -> Iterator[Simple]:
     """Yield every simple command below a node, those inside ``$(...)`` too, in the order of the text."""
-    if isinstance(node, Simple):
-        yield node
-        words = [*node.words, *(one.value for one in node.assignments if one.value is not None)]
-        for word in words:
-            for part in word.parts:
-                if isinstance(part, Substitution):
-                    yield from simple_commands(part.body)
-    for child in children(node):
-        yield from simple_commands(child)
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Simple):
+            yield node
+            pending += reversed(node.substitutions)
+        else:
+            pending += reversed(tuple(children(node)))
 
 
 def attach(node: Node, redirects: tuple[Redirect, ...], stdin: Word | None) -> Node:

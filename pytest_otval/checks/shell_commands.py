@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Sequence
 from enum import Enum, auto
+from functools import lru_cache
 
 
 def _names(text: str) -> frozenset[str]:
@@ -73,7 +74,7 @@ def unwrapped(words: Sequence[str]) -> list[str]:
     """Return a command's words without what only starts it: ``timeout 60``, ``env A=1``, ``uv run``."""
     rest = list(words)
     while rest:
-        name = posixpath.basename(rest[0])
+        name = rest[0].rpartition("/")[2]  # this is asked more than anything else
         if rest[:1] == ["command"] and rest[1:2] in (["-v"], ["-V"]):
             return rest
         if tuple(rest[:2]) in _RUN_PREFIXES:
@@ -89,13 +90,18 @@ def unwrapped(words: Sequence[str]) -> list[str]:
 
 def kind_of(words: Sequence[str], reads_pipe: bool = False, stdin: str = "") -> Kind:
     """Return what a command means; NUL characters in its words stand for what is not known."""
+    return _kind_of(tuple(words), reads_pipe, stdin != "" and _JUDGES.search(stdin) is not None)
+
+
+@lru_cache(maxsize=256)
+def _kind_of(words: tuple[str, ...], reads_pipe: bool, is_given_judge: bool) -> Kind:
     rest = unwrapped(words)
     if not rest:
         return Kind.HARMLESS
     name = posixpath.basename(rest[0])
     if rest[0] in _ALWAYS_ZERO or (reads_pipe and name in _FILTERS):
         return Kind.ALWAYS_ZERO
-    if is_runner(rest) or (_JUDGES.search(stdin) and interprets_text(rest, has_stdin=True)):
+    if is_runner(rest) or (is_given_judge and interprets_text(rest, has_stdin=True)):
         return Kind.RUNNER
     if name in _HARMLESS or (
         _INTERPRETER.fullmatch(name) and (rest[1:3] in _TOOL_MODULES or (reads_pipe and not rest[1:]))

@@ -21,7 +21,7 @@ def line_of(node: Syntax) -> int:
 
 def literal(text: str) -> ast.Word:
     """Return a word without expansions."""
-    return ast.Word((text,), text)
+    return ast.Word((text,))
 
 
 class Words:
@@ -61,12 +61,12 @@ class Words:
     def operand(self, node: Syntax) -> ast.Word:
         """Lower a word of a test, where names in ``(( ))`` stand without a dollar."""
         if node.type == "variable_name":
-            return ast.Word((ast.Variable(text_of(node)),), text_of(node))
+            return ast.Word((ast.Variable(text_of(node)),))
         return self.word(node)
 
     def word(self, node: Syntax) -> ast.Word:
         """Lower one word."""
-        return ast.Word(tuple(self.parts(node)), text_of(node))
+        return ast.Word(tuple(self.parts(node)))
 
     def parts(self, node: Syntax) -> Iterator[ast.Part]:
         """Yield the parts of a word."""
@@ -127,6 +127,8 @@ _OPERANDS = ("string", "raw_string", "word", "number", "simple_expansion", "expa
 
 
 def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
     out, position = [], 0
     while position < len(text):
         if text[position] == "\\" and position + 1 < len(text):

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Kind = Literal["file", "folder", "link", "special", "unreadable"]
 """``special`` is a FIFO, socket or device; ``unreadable`` a folder that cannot be listed."""
@@ -20,8 +20,7 @@ MAX_LINKS = 40
 """Links followed in one path before it counts as a loop (what Linux allows)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry of a task folder."""
 
     path: str
@@ -56,6 +55,9 @@ class Tree:
 
         None where there is none, where a link leaves the task, and for loops.
         """
+        # A path that the scan found goes through no link.
+        if (found := self.entries.get(path)) is not None and found.kind != "link":
+            return found
         pending = _parts(path)
         done: list[str] = []
         links = 0
@@ -95,7 +97,7 @@ def scan(root: Path) -> Tree:
     while pending:
         folder, depth = pending.pop()
         try:
-            with os.scandir(root / folder if folder else root) as listing:
+            with os.scandir(f"{root}/{folder}") as listing:
                 for raw in listing:
                     if len(found) >= MAX_ENTRIES:
                         complete = False

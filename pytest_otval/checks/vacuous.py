@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pytest_otval.checks.context import CheckContext
-from pytest_otval.checks.python_ast import parse_python
+from pytest_otval.checks.python_ast import dotted, parse_python
 from pytest_otval.checks.registry import Place, check
 from pytest_otval.core import Severity
 from pytest_otval.task.load import Step
@@ -81,11 +81,11 @@ def _module_skipped(module: ast.Module) -> bool:
 
 def _is_skip(node: ast.expr) -> bool:
     plain = node.func if isinstance(node, ast.Call) else node
-    return ast.unparse(plain) in ("pytest.mark.skip", "mark.skip", "unittest.skip", "skip")
+    return dotted(plain) in ("pytest.mark.skip", "mark.skip", "unittest.skip", "skip")
 
 
 def _is_call_of(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func) == name
+    return isinstance(node, ast.Call) and dotted(node.func) == name
 
 
 def _is_docstring(node: ast.stmt) -> bool:

@@ -6,6 +6,7 @@ import ast as python
 import posixpath
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from pytest_otval.checks import shell_ast as ast
 from pytest_otval.checks.context import CheckContext, Source
@@ -43,7 +44,7 @@ _FETCHERS = ("://", "install", "uvx", "npx")
 def at_verify(context: CheckContext) -> Iterator[Place]:
     """Look for downloads while the tests run; an error where the verifier has no network and they surely happen."""
     for script in verifier_scripts(context):
-        fetching = list(_fetching(script))
+        fetching = _fetching(script)
         if not fetching:
             continue
         offline = script.step.verifier_network == "no-network"
@@ -57,7 +58,13 @@ def at_verify(context: CheckContext) -> Iterator[Place]:
     yield from _python_at_verify(context)
 
 
-def _fetching(script: VerifierScript) -> Iterator[ShellCommand]:
+@lru_cache(maxsize=8)
+def _fetching(script: VerifierScript) -> tuple[ShellCommand, ...]:
+    """Return the commands of a script that fetch something; two checks ask."""
+    return tuple(_found_fetching(script))
+
+
+def _found_fetching(script: VerifierScript) -> Iterator[ShellCommand]:
     no_index = _NO_INDEX.search(script.text) is not None
     for command in script.script.commands:
         if fetches((command.name, *command.args)):

@@ -19,7 +19,7 @@ _MAX_BYTES = 1024 * 1024
 """Of all scripts of a task together; more is not looked into."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class VerifierScript:
     """A shell script that a step's verifier runs."""
 

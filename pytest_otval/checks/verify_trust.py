@@ -150,7 +150,7 @@ def pytest_isolation(context: CheckContext) -> Iterator[Place]:
     "ver-solution-place",
     severity=Severity.WARNING,
     family="verify_trust",
-    explains="/solution holds the reference solution in oracle trials alone, and is cleared before the tests run.",
+    explains="/solution holds the reference solution in oracle trials; we clear it before the tests, Harbor does not.",
     fix="have the agent deliver somewhere else, such as /app, and keep what tests compare with in tests/",
 )
 def solution_place(context: CheckContext) -> Iterator[Place]:

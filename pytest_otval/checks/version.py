@@ -56,6 +56,13 @@ def checks_version(checks: Iterable[Check]) -> str | None:
     return total.hexdigest()[:16]
 
 
+def package_version(parts: Iterable[str]) -> str:
+    """Return a digest of some files and folders of our package, and of all that checks are written in."""
+    root = Path(pytest_otval.__file__).parent
+    own = _digest(module for part in parts for module in _modules(root / part))
+    return hashlib.sha256("\n".join((own, _version("unidiff"), *_surroundings())).encode()).hexdigest()[:16]
+
+
 @cache
 def _surroundings() -> tuple[str, ...]:
     root = Path(pytest_otval.__file__).parent

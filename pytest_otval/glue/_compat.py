@@ -53,6 +53,11 @@ def search_ini_files_from(outside: Callable[[Path], Path]) -> None:
     findpaths.locate_config = search_outside
 
 
+def leave_nodes(session: pytest.Session, nextitem: pytest.Item | None) -> None:
+    """Tear down the nodes that an earlier item set up and that the next one is not in."""
+    vars(session)["_setupstate"].teardown_exact(nextitem)
+
+
 def junit_writer(config: pytest.Config) -> Any:
     """Return what writes this process's junit file, None where none is written."""
     from _pytest.junitxml import xml_key

@@ -6,6 +6,7 @@ import re
 import shutil
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_otval.core import Conclusion, StageResult
+from pytest_otval.core import Conclusion, StageResult, Verdict
 from pytest_otval.glue import extensions, options
 from pytest_otval.glue.lines import common_fields, result_line, trial_lines, with_columns
 from pytest_otval.ledger import Ledger, Line, read_run
@@ -136,6 +137,18 @@ class Engine:
             result = replace(result, facts={**result.facts, "fixes": fixes})
         return result, self._record(asked, result, digest, retries, self._kept(folder) if folder else "")
 
+    def recall(self, asked: Asked) -> Line | None:
+        """Return the line of an answer that is remembered and a pass, written; None where it is to be asked for."""
+        if self.settings.run.fix:
+            return None
+        # Where something is wrong it is asked for, and the answer tells.
+        with suppress(Exception):
+            digest = self._folders.get(asked.source, asked.dataset.name, asked.task).digest
+            result = self._recall(asked, digest)
+            if result is not None and result.verdict is Verdict.PASS:
+                return self._record(asked, result, digest)
+        return None
+
     def ask_dataset(self, asked: Asked) -> tuple[StageResult, Line]:
         """Answer for a dataset.toml."""
         from pytest_otval.stages.dataset import dataset_answer
@@ -216,11 +229,11 @@ class Engine:
         self, asked: Asked, result: StageResult, digest: str = "", retries: int = 0, evidence: str = ""
     ) -> Line:
         common = common_fields(self.settings, digest, asked.stage)
-        facts: Mapping[str, Any] = {**result.facts, "evidence": evidence or result.facts.get("evidence", "")}
+        place = evidence or result.facts.get("evidence", "")
+        facts: Mapping[str, Any] = {**result.facts, "evidence": place, "argument": self._argument(asked)}
         expected = asked.known_bad is not None and asked.known_bad.expects(asked.stage, result.verdict)
         known_bad = str(asked.known_bad) if expected else ""
         line = result_line(asked.nodeid, replace(result, facts=facts), common, retries, known_bad)
-        line = replace(line, argument=self._argument(asked))
         if self._columns:
             line = replace(line, columns=with_columns(line.as_dict(), self._columns))
         self._record_trials(asked, result, digest, line.evidence)

@@ -7,7 +7,7 @@ pytest and to everything that reads its reports; what is the task's fault is rai
 from __future__ import annotations
 
 import os
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import pytest
@@ -43,6 +43,13 @@ class _Item(pytest.Item):
     @property
     def ihook(self) -> Any:
         return self.session.config.hook
+
+    @cached_property
+    def location(self) -> tuple[str, int | None, str]:
+        """What pytest says, which looks at the parts of both paths to make one relative to the other."""
+        path, line, name = self.reportinfo()
+        below, root = os.fspath(path), f"{self.config.rootpath}/"
+        return (below.removeprefix(root), line, name) if below.startswith(root) else super().location
 
     def ask(self, engine: Engine) -> tuple[StageResult, Line]:
         """Return the stage's answer."""
@@ -104,9 +111,20 @@ class StageItem(_Item):
 
     def ask(self, engine: Engine) -> tuple[StageResult, Line]:
         """Ask about the task."""
+        return engine.ask(self._asked)
+
+    def recall(self) -> bool:
+        """Take an answer that is remembered and a pass; whether there is one."""
+        line = None if self.known_bad is not None else self.config.stash[ENGINE].recall(self._asked)
+        if line is not None:
+            self.user_properties.append((PROPERTY, for_reports(line)))
+        return line is not None
+
+    @property
+    def _asked(self) -> Asked:
         node: Any = self.parent
         chosen = node.parent
-        return engine.ask(Asked(self.nodeid, self.name, chosen.dataset, chosen.source, node.name, self.known_bad))
+        return Asked(self.nodeid, self.name, chosen.dataset, chosen.source, node.name, self.known_bad)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Name the task and the stage."""

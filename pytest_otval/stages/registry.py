@@ -6,7 +6,8 @@ import pkgutil
 import shutil
 import time
 from collections.abc import Callable
-from typing import cast
+from functools import cache
+from typing import Any, cast
 
 from pytest_otval.core import Conclusion, StageResult, Verdict
 from pytest_otval.stages.machine import Machine
@@ -28,8 +29,14 @@ _PAUSES = (1.0, 3.0)
 
 def recall(stage: Stage, machine: Machine, known: Known) -> StageResult | None:
     """Return what a stage that remembers answers from memory."""
-    remembered = cast("Callable[[Machine, Known], StageResult | None]", pkgutil.resolve_name(stage.recall))
+    remembered = cast("Callable[[Machine, Known], StageResult | None]", _named(stage.recall))
     return remembered(machine, known)
+
+
+@cache
+def _named(name: str) -> Any:
+    """Return what ``module:function`` is."""
+    return pkgutil.resolve_name(name)
 
 
 def ask(stage: Stage, machine: Machine, question: Question) -> tuple[StageResult, int]:

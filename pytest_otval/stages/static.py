@@ -43,7 +43,9 @@ def allows_of(settings: DatasetSettings) -> DatasetAllows:
     return DatasetAllows(settings.allow, settings.harbor_lint)
 
 
-def judged(findings: Sequence[Finding], severity: Severity, **facts: Any) -> StageResult:
+def judged(
+    findings: Sequence[Finding], severity: Severity, reason: str = "static-findings", **facts: Any
+) -> StageResult:
     """Return the answer that findings give; those of a severity, and worse ones, fail unless they are allowed."""
     facts["checks"] = [finding.as_dict() for finding in findings]
     failing = [finding for finding in findings if finding.severity.at_least(severity) and not finding.allowed]
@@ -52,4 +54,4 @@ def judged(findings: Sequence[Finding], severity: Severity, **facts: Any) -> Sta
     failing.sort(key=lambda finding: not finding.severity.at_least(Severity.ERROR))
     more = f" (and {len(failing) - 1} more)" if len(failing) > 1 else ""
     log = "\n".join(str(finding) for finding in failing[:SHOWN])
-    return StageResult("static-findings", f"{failing[0]}{more}", log, facts)
+    return StageResult(reason, f"{failing[0]}{more}", log, facts)

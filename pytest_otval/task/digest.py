@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from pathspec import GitIgnoreSpec, PathSpec
 
-from pytest_otval.task.reading import NotReadableError, open_regular, read_regular, target_within
+from pytest_otval.task.reading import OPEN_FLAGS, NotReadableError, open_regular, read_regular, target_within
 
 HARBOR_FILES = ("task.toml", "instruction.md", "README.md", "trajectory.json")
 HARBOR_FOLDERS = ("environment", "tests", "solution", "steps")
@@ -77,11 +77,13 @@ def _facts(entry: os.DirEntry[bytes]) -> Facts:
 
 def _facts_of_file(path: bytes) -> Facts:
     try:
-        descriptor = open_regular(path)
-    except (OSError, NotReadableError):
+        descriptor = os.open(path, OPEN_FLAGS)
+    except OSError:
         return _UNREADABLE
     try:
         facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            return _UNREADABLE
         content = _digest_of(descriptor, facts.st_size)
     except OSError:
         return _UNREADABLE

@@ -106,8 +106,10 @@ class _Scanner:
     def skip(self, pattern: re.Pattern[str]) -> str:
         """Pass over what ``pattern`` matches here and return it, maybe the empty string."""
         match = pattern.match(self.text, self.at)
-        found = match[0] if match else ""
-        self.at += len(found)
+        if match is None:
+            return ""
+        found = match[0]
+        self.at = match.end()
         self.line += found.count("\n")
         return found
 
@@ -144,11 +146,12 @@ class _Scanner:
     def key(self) -> Iterator[str]:
         while True:
             self.skip(_SPACE)
-            quoted = self.skip(_STRING)
-            part = self.skip(_BARE_KEY) if not quoted else _unquoted(quoted)
-            if not quoted and not part:
+            if plain := self.skip(_BARE_KEY):
+                yield plain
+            elif quoted := self.skip(_STRING):
+                yield _unquoted(quoted)
+            else:
                 raise _StopScanning
-            yield part
             self.skip(_SPACE)
             if not self.take("."):
                 return

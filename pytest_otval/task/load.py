@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +66,15 @@ def load_task(path: Path, dataset: str) -> Task:
     source, findings = _read(path / TASK_TOML)
     config = None
     if not findings:
-        config, findings = _parse(source)
+        config, findings = _parsed(source)
     in_order = sorted(findings, key=lambda finding: finding.line or 0)
     return Task(path, dataset, path.name, config, tuple(in_order), source)
+
+
+@lru_cache(maxsize=32)
+def _parsed(source: str) -> tuple[TaskConfig | None, list[Finding]]:
+    """Tasks that are made from a template often have the same task.toml; nobody changes what is read from it."""
+    return _parse(source)
 
 
 def _error(check: str, message: str, line: int | None = None, fix: str = "") -> Finding:

@@ -7,6 +7,9 @@ import os
 import stat
 from pathlib import Path
 
+OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""Links are not followed, FIFOs never waited for."""
+
 
 class NotReadableError(Exception):
     """The file cannot be read as a regular file; the text says what it is instead."""
@@ -28,7 +31,7 @@ def open_regular(path: Path | str | bytes) -> int:
     Raises NotReadableError; FileNotFoundError where there is nothing.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, OPEN_FLAGS)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -47,14 +50,23 @@ def read_regular(path: Path | str, limit: int) -> bytes:
 
     Raises NotReadableError where it is anything else; FileNotFoundError where there is nothing.
     """
-    handle = open_regular(path)
-    try:
-        data = _read(handle, limit + 1)
-    finally:
-        os.close(handle)
+    data = read_start(path, limit + 1)
     if len(data) > limit:
         raise NotReadableError(f"is larger than {limit} bytes")
     return data
+
+
+def read_start(path: Path | str, most: int) -> bytes:
+    """Return the first bytes of a regular file, at most so many.
+
+    Raises NotReadableError where it is anything else, OSError where it cannot be read, FileNotFoundError where there
+    is nothing.
+    """
+    handle = open_regular(path)
+    try:
+        return _read(handle, most)
+    finally:
+        os.close(handle)
 
 
 def _read(handle: int, most: int) -> bytes:

@@ -45,6 +45,7 @@ FAULTS = [
     Fault("files-required", {"tests/test.sh": None}, "tests/test.sh"),
     Fault("files-required", {"environment/Dockerfile": None}, "environment", says="no docker_image"),
     Fault("files-required", {"environment/Dockerfile": None, "environment/x": "x"}, "environment", says="defines"),
+    Fault("files-required", {"environment/Dockerfile": None, "environment/.gitkeep": ""}, "environment", severity=W),
     Fault("files-required", {"tests/test.sh": ("fifo", "")}, "tests/test.sh"),
     Fault("files-required", {"task.toml": STEPS, "steps/one/instruction.md": "do"}, "steps/two/instruction.md"),
     Fault("files-instruction-empty", {"instruction.md": "<!-- harbor-canary GUID 1 -->\n\n \n"}, "instruction.md"),
@@ -128,6 +129,7 @@ FAULTS = [
             "environment/Dockerfile": docker("COPY t /app/"),
             "environment/t/t.py": TEST_PY,
             "tests/test_outputs.py": TEST_PY,
+            "tests/z": ("link", "test.sh"),
         },
         "environment/t/t.py",
         severity=W,
@@ -188,6 +190,7 @@ SOUND_ONES: list[tuple[str, dict[str, object]]] = [
         "entries-lfs-pointer",
         {"tests/about-lfs.txt": "version https://git-lfs.github.com/spec/v1\n" + "is a format\n" * 9},
     ),
+    ("entries-lfs-pointer", {"environment/a.bin": POINTER, "instruction.md": "Replace the Git LFS pointers.\n"}),
     ("text-crlf", {"tests/expected.txt": "a\r\nb\r\n", "environment/x.sh": "#!/bin/sh\r\n"}),
     ("text-bom", {"tests/expected.csv": b"\xef\xbb\xbfa,b\n"}),
     ("text-encoding", {"instruction.md": "Schreibe \u20ac 42 \U0001f600.\n", "tests/latin.txt": b"\xe9"}),
@@ -198,6 +201,7 @@ SOUND_ONES: list[tuple[str, dict[str, object]]] = [
     ("scripts-exec-bit", script("chmod +x /tests/run.sh", "/tests/run.sh", BY_STATUS) | {"tests/run.sh": ("0644", "")}),
     ("scripts-exec-bit", script("bash /tests/run.sh", BY_STATUS) | {"tests/run.sh": ("0644", "")}),
     ("docker-parse", {"environment/Dockerfile": "ARG V=12\n" + docker("RUN <<EOF", "echo", "EOF")}),
+    ("docker-parse", {"environment/Dockerfile": docker("RUN python3 << 'PY'", "from os import path", "PY")}),
     (
         "docker-copy-missing",
         {
@@ -252,6 +256,16 @@ SOUND_ONES: list[tuple[str, dict[str, object]]] = [
     (
         "reward-unconditional",
         script("echo 1 > /logs/verifier/reward.txt", RUN, "[ $? -eq 0 ] || echo 0 > /logs/verifier/reward.txt"),
+    ),
+    ("reward-unconditional", script("out=", "out+=$(pytest /tests 2>&1)", BY_STATUS)),
+    (
+        "reward-unconditional",
+        {
+            "task.toml": 'multi_step_reward_strategy = "final"\n' + STEPS,
+            "steps/one/instruction.md": "Read the file.",
+            "steps/two/instruction.md": "Say what it says.",
+            "steps/one/tests/test.sh": "#!/bin/bash\necho 1 > /logs/verifier/reward.txt\n",
+        },
     ),
     ("reward-status-lost", script("set -o pipefail", "pytest /tests | tee /tmp/log", BY_STATUS)),
     (

@@ -77,7 +77,7 @@ def test_statements_come_in_the_order_of_the_text():
     ],
 )
 def test_fixtures_of_plugins(text, fixtures):
-    found = plugin_fixtures([text])
+    found = plugin_fixtures((text,))
     assert found is None if fixtures is None else found is not None and fixtures <= found
 
 

@@ -19,6 +19,8 @@ SCRIPTS: list[tuple[str, str | None]] = [
     (f"set -e\nset +e\n{RUN}\n{BY_STATUS}", None),
     (f"set -e\n{RUN} && {ONE} || {ZERO}", None),
     (f"{RUN} && {ONE} || {ZERO}", None),
+    (f"out=\nout+=$({RUN} 2>&1)\ncode=$?\ncd ..\nif [ $code -eq 0 ]; then {ONE}; else {ZERO}; fi", None),
+    (f"lines=($({RUN}))\n{BY_STATUS}", None),
     (f"r=0\n{RUN} && r=1\necho $r > /logs/verifier/reward.txt", None),
     (f"{RUN} | tee /tmp/log\n[ ${{PIPESTATUS[0]}} -eq 0 ] && r=1 || r=0\necho $r > /logs/verifier/reward.txt", None),
     (f"set -o pipefail\n{RUN} | tee /tmp/log\n{BY_STATUS}", None),

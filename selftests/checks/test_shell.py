@@ -66,7 +66,7 @@ def test_blanks_between_expansions_are_kept():
 
 
 def test_defaults_of_variables():
-    assert body("echo ${x:-/tmp}").words[1].parts == (ast.Variable("x", ast.Word(("/tmp",), "/tmp")),)
+    assert body("echo ${x:-/tmp}").words[1].parts == (ast.Variable("x", ast.Word(("/tmp",))),)
 
 
 @pytest.mark.parametrize(

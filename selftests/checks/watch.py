@@ -49,6 +49,8 @@ class Watch:
         elif event == "subprocess.Popen":
             if os.path.basename(os.fsdecode(args[0])) not in PROGRAMS:
                 self.seen.append(f"starts {args[0]!r}")
+        elif event == "os.truncate" and isinstance(args[0], int):
+            return  # of a file that is open: opening it to write would have been seen
         elif event.split(".")[0] in ("socket", "urllib", "shutil", "ctypes", "ftplib") or event in (
             "os.remove",
             "os.rename",

@@ -72,9 +72,9 @@ class Inode:
 class Image:
     """An open image. Every method raises DamagedError for content that cannot be so."""
 
-    def __init__(self, file: Path, largest: int = MAX_BYTES) -> None:
-        """No file in it may be larger than ``largest`` bytes. Raises OSError too."""
-        self._largest = largest
+    def __init__(self, file: Path, largest: int | None = None) -> None:
+        """No file in it may be larger than ``largest`` bytes, by default those of a whole task. Raises OSError too."""
+        self._largest = MAX_BYTES if largest is None else largest
         self._descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         try:
             self._read_super()
