@@ -53,6 +53,11 @@ def _bash(_pid: int) -> _Bash:
     return made
 
 
+def end_bash() -> None:
+    """End this process's bash, if there is one; the next script starts another."""
+    _bash(os.getpid()).stop()
+
+
 class _Bash:
     """A bash that parses scripts, started when the first comes."""
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from pytest_otval.checks.context import CheckContext
 from pytest_otval.checks.docker_files import delivered, local_sources, names_answer
-from pytest_otval.checks.docker_view import Definition, agent_image, images, parsed
+from pytest_otval.checks.docker_view import Definition, Image, agent_image, images, parsed
 from pytest_otval.checks.registry import Place, check
 from pytest_otval.core import Severity
-from pytest_otval.task.context import has_wildcard, list_context
+from pytest_otval.task.context import Context, has_wildcard, list_context
 from pytest_otval.task.dockerfile import DockerfileError
 from pytest_otval.task.reading import NotReadableError
 
@@ -53,14 +53,20 @@ def copy_missing(context: CheckContext) -> Iterator[Place]:
         if image.build is None:
             yield from _unlisted(context, definition)
             continue
-        needed = image.needed
-        for stage, instruction in image.instructions:
-            for source in local_sources(instruction):
-                if not has_wildcard(source) and image.build.find(source) is None:
-                    there = context.tree.resolve(f"{definition.folder}/{source}") is not None
-                    why = "which .dockerignore leaves out" if there else "which is not there"
-                    severity = definition.worst if stage in needed else Severity.WARNING
-                    yield Place(definition.path, f"{instruction.kind} of {source}, {why}", instruction.line, severity)
+        found = list(_not_in_context(context, image, image.build))
+        # Of a Dockerfile that nothing builds, whose context may be another folder, one says enough.
+        yield from found if definition.used else found[:1]
+
+
+def _not_in_context(context: CheckContext, image: Image, build: Context) -> Iterator[Place]:
+    definition, needed = image.definition, image.needed
+    for stage, instruction in image.instructions:
+        for source in local_sources(instruction):
+            if not has_wildcard(source) and build.find(source) is None:
+                there = context.tree.resolve(f"{definition.folder}/{source}") is not None
+                why = "which .dockerignore leaves out" if there else "which is not there"
+                severity = definition.worst if stage in needed else Severity.WARNING
+                yield Place(definition.path, f"{instruction.kind} of {source}, {why}", instruction.line, severity)
 
 
 def _unlisted(context: CheckContext, definition: Definition) -> Iterator[Place]:

@@ -90,7 +90,7 @@ def platform_pinned(context: CheckContext) -> Iterator[Place]:
 
 @check(
     "docker-one-architecture",
-    severity=Severity.WARNING,
+    severity=Severity.INFO,
     family="docker",
     explains="The file is for x86-64 alone: on ARM the image builds and its programs do not start.",
     fix='choose it by architecture: case "$(uname -m)" in ...',

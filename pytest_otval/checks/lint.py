@@ -8,6 +8,7 @@ tasks they are nearly all that the linters say, and no reason to mend a task.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -68,6 +69,18 @@ DOCKER_RULES: Mapping[str, tuple[Severity, str]] = {
 }
 """Rules of hadolint about instructions; its rules about what RUN runs are not asked, see ``_without_runs``."""
 
+_BASH = re.compile(r"#!.*bash")
+_SHELL_SIGNS = re.compile(
+    r"\[|(?<![\w.-])test[ \t]|\$\{?\?|(?<![\w-])(?:exec|case|break|continue|exit)(?![\w-])|\$[^\s=$]*=|\s=|shellcheck"
+)
+"""What a script holds of which a rule of ``SHELL_RULES`` speaks, but for redirects: tests, ``$?``, words, ``$NAME=``,
+`` =``; or a directive that makes it another shell's.
+"""
+_SH_SIGNS = re.compile(r"[<>]\(|<<<|&>|=\(|\bset\b|\bsource\b")
+"""The same for ``SH_RULES``, but for tests."""
+_LINE_GOES_ON = re.compile(r"\|[ \t]*(?:#[^\n]*)?\n")
+_END_OF_SEVERAL = re.compile(r"\s*(?:[})]|(?:done|fi|esac)\b)")
+"""Behind it stand redirects of all commands above."""
 _DASH = re.compile(
     r"(?:[\w.-]+/)*(?:debian|ubuntu|python|node|golang|ruby|rust|gcc|php|perl|buildpack-deps)(?::(?!.*alpine).*)?(?:@.*)?"
 )
@@ -85,7 +98,25 @@ class Text:
 
 
 def shell_texts(context: CheckContext) -> Iterator[Text]:
-    """Yield the scripts that a trial starts, and each RUN as a script."""
+    """Yield the scripts that a trial starts, and each RUN as a script, if a rule may speak of them."""
+    return (text for text in _scripts(context) if _concerns_rules(text.text))
+
+
+def _concerns_rules(text: str) -> bool:
+    """Whether a script holds what one of the rules is about: shellcheck takes longer than all other checks together."""
+    by_dash = not _BASH.match(text) and _SH_SIGNS.search(text) is not None
+    return by_dash or _SHELL_SIGNS.search(text) is not None or text.count(">") > 1 or _redirects_a_pipe(text)
+
+
+def _redirects_a_pipe(text: str) -> bool:
+    """Whether a command behind a pipe may get its input from somewhere else as well."""
+    lines = _LINE_GOES_ON.sub("| ", text.replace("||", "&&").replace("\\\n", " ")).split("\n")
+    return "|" in text and any(
+        "<" in line and (_END_OF_SEVERAL.match(line) or 0 <= line.find("|") < line.rfind("<")) for line in lines
+    )
+
+
+def _scripts(context: CheckContext) -> Iterator[Text]:
     for script in context.scripts():
         source = context.source(script.path)
         if source is None or len(source.raw) > MAX_TEXT or source.is_binary or not is_shell(source):
@@ -127,13 +158,29 @@ def _is_dash(image: Image, stage: int) -> bool:
 
 
 def docker_texts(context: CheckContext) -> Iterator[Text]:
-    """Yield each Dockerfile that parses, without its RUN instructions."""
+    """Yield each Dockerfile that parses, without its RUN instructions, if a rule may speak of it."""
     for image in images(context):
         source = context.source(image.path)
         if source is not None and len(source.raw) <= MAX_TEXT:
             instructions = [instruction for _, instruction in image.instructions]
+            if not _concerns_docker_rules(instructions):
+                continue
             text = _without_runs(source.text.split("\n"), instructions)
             yield Text(image.path, text, range(1, text.count("\n") + 2), image.definition.worst)
+
+
+def _concerns_docker_rules(instructions: Sequence[Instruction]) -> bool:
+    """Whether a Dockerfile holds what one of the rules is about."""
+    kinds = Counter(instruction.kind for instruction in instructions)
+    names = [one.args[2].lower() for one in instructions if one.kind == "FROM" and len(one.args) == 3]
+    return (
+        kinds["CMD"] > 1
+        or kinds["ENTRYPOINT"] > 1
+        or kinds["ONBUILD"] > 0
+        or len(set(names)) < len(names)
+        or any(one.kind == "ENV" and "$" in one.original for one in instructions)
+        or any(one.kind == "COPY" and (len(one.args) > 2 or "--from" in one.original) for one in instructions)
+    )
 
 
 def _without_runs(lines: Sequence[str], instructions: Sequence[Instruction]) -> str:
@@ -173,17 +220,6 @@ def lint_checks(shell: Linter | None = None, docker: Linter | None = None) -> di
             lambda context: _places(docker, list(docker_texts(context)), DOCKER_RULES),
         ),
     }
-
-
-def prefetch(contexts: Iterator[CheckContext], shell: Linter, docker: Linter) -> None:
-    """Ask the linters about many tasks in few runs; the checks then find the answers in the linters' memory."""
-    scripts: list[str] = []
-    files: list[str] = []
-    for context in contexts:
-        scripts += [one.text for one in shell_texts(context)]
-        files += [one.text for one in docker_texts(context)]
-    shell.remarks(scripts)
-    docker.remarks(files)
 
 
 def _places(linter: Linter, texts: Sequence[Text], rules: Mapping[str, tuple[Severity, str]]) -> Iterator[Place]:

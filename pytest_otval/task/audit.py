@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from reprlib import repr as short_repr
@@ -28,6 +29,9 @@ LIKELY_TYPO = 0.8
 
 FALSE_TEXTS = ("false", "0", "no", "off", "f", "n")
 """What the schema reads as false."""
+
+_SECRET = re.compile(r"(?:^|_)(?:API_?KEY|TOKEN|SECRET|PASSWORD)(?:_|$)", re.IGNORECASE)
+"""Names of variables that cannot have a default."""
 
 KNOWN_SCHEMAS = ("1.0", "1.1", "1.2", "1.3", "1.4")
 
@@ -204,9 +208,9 @@ def _env_templates(place: Place) -> Iterator[Note]:
             yield Note("toml-env-literal", Severity.WARNING, path, message, "only a whole value is a template")
         elif match[2] is None:
             message = f"no trial on a host without {short_repr(match[1])}"
-            yield Note(
-                "toml-env-no-default", Severity.WARNING, path, message, "give it a default, or say it in README.md"
-            )
+            secret = _SECRET.search(match[1]) is not None
+            severity = Severity.INFO if secret else Severity.WARNING
+            yield Note("toml-env-no-default", severity, path, message, "give it a default, or say it in README.md")
 
 
 def _empty_allowlist(place: Place) -> Iterator[Note]:

@@ -50,7 +50,7 @@ FAULTS = [
     fault(
         "docker-one-architecture",
         3,
-        W,
+        INFO,
         "RUN apt-get update && \\",
         "    curl -fsSL https://example.org/tool-1.2-linux-x86_64.tar.gz | tar xz",
         says="tool-1.2-linux-x86_64.tar.gz",

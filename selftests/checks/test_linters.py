@@ -9,7 +9,7 @@ import pytest
 
 from pytest_otval.checks import linters
 from pytest_otval.checks.context import CheckContext
-from pytest_otval.checks.lint import DOCKER_RULES, SH_RULES, SHELL_RULES, docker_texts, lint_checks, prefetch
+from pytest_otval.checks.lint import DOCKER_RULES, SH_RULES, SHELL_RULES, docker_texts, lint_checks, shell_texts
 from pytest_otval.checks.linters import Linter, Remark, hadolint, shellcheck
 from pytest_otval.core import Conclusion, Severity
 from pytest_otval.task.load import load_task
@@ -180,19 +180,82 @@ def test_the_sound_task_has_no_remark(context):
 
 def test_no_answer_is_said(context, monkeypatch):
     monkeypatch.setattr(linters, "_limited", lambda *_: None)
-    task = context({})
+    task = context({"environment/Dockerfile": "FROM debian:12\nCMD a\nCMD b\n"})
     said = [one for check in lint_checks().values() for one in check(task)]
     assert {(one.severity, "gave no answer" in one.message) for one in said} == {(Severity.INFO, True)}
 
 
-def test_many_tasks_are_asked_about_in_one_run_of_each(context, monkeypatch):
-    task = context({"solution/solve.sh": SPACELESS})
-    shell, docker = shellcheck([*SHELL_RULES, *SH_RULES]), hadolint()
-    prefetch(iter([task]), shell, docker)
-    monkeypatch.setattr(linters, "_limited", None)
-    checks = lint_checks(shell, docker)
-    assert [one.line for one in checks["lint-shell"](task)] == [2]
-    assert list(checks["lint-dockerfile"](task)) == []
+SHELL_EXAMPLES = {
+    "SC2050": 'if [[ "a" == "b" ]]; then true; fi',
+    "SC2157": '[ -n "text" ] && true',
+    "SC2078": '[[ "text" ]] && true',
+    "SC2055": 'if [ "$a" != x -o "$a" != y ]; then true; fi',
+    "SC2070": "[ -n $a ] && true",
+    "SC2077": '[ $a="b" ] && true',
+    "SC2071": '[[ "$a" > 10 ]] && true',
+    "SC2072": '[ "$a" -gt 1.5 ] && true',
+    "SC2170": "[ word -eq 1 ] && true",
+    "SC2319": "pytest\nif [ $? -ne 0 ]; then exit $?; fi",
+    "SC2320": "pytest\necho done\nexit $?",
+    "SC2093": "exec pytest\nls",
+    "SC2194": "case word in word) true ;; esac",
+    "SC2259": "echo a |\n  cat < file",
+    "SC2261": "echo a > one > two",
+    "SC2281": "$name=1",
+    "SC2283": "name = 1",
+    "SC2242": 'exit "no"',
+    "SC2104": "f() { break; }\nf",
+}
+SH_EXAMPLES = {
+    "SC3001": "cat <(echo a)",
+    "SC3010": "[[ -e x ]] && true",
+    "SC3011": "cat <<< a",
+    "SC3014": '[ "$a" == b ] && true',
+    "SC3020": "echo a &> file",
+    "SC3030": 'a=(1 2)\necho "${a[0]}"',
+    "SC3040": "set -o pipefail",
+    "SC3046": "source ./x",
+}
+DOCKER_EXAMPLES = {
+    "DL3021": "COPY a b c",
+    "DL3022": "COPY --from=nowhere /a /b",
+    "DL3023": "FROM debian:12 AS x\nCOPY --from=x /a /b",
+    "DL3024": "FROM debian:12 AS x\nFROM debian:12 AS x",
+    "DL3043": "ONBUILD FROM debian:12",
+    "DL3044": "ENV A=1 B=$A",
+    "DL4003": "CMD a\nCMD b",
+    "DL4004": 'ENTRYPOINT ["a"]\nENTRYPOINT ["b"]',
+}
+
+
+def test_there_is_an_example_of_every_rule():
+    assert (SHELL_EXAMPLES.keys(), SH_EXAMPLES.keys()) == (SHELL_RULES.keys(), SH_RULES.keys())
+    assert DOCKER_EXAMPLES.keys() == DOCKER_RULES.keys()
+
+
+@pytest.mark.parametrize("code", [*SHELL_EXAMPLES, *SH_EXAMPLES])
+def test_scripts_that_a_rule_speaks_of_are_asked_about(context, code):
+    shell, example = ("sh", SH_EXAMPLES[code]) if code in SH_EXAMPLES else ("bash", SHELL_EXAMPLES[code])
+    told = found(context({"solution/solve.sh": f"#!/bin/{shell}\n{example}\n"}), "lint-shell")
+    assert code in {said for path, _, _, said in told if path == "solution/solve.sh"}
+
+
+@pytest.mark.parametrize("code", DOCKER_EXAMPLES)
+def test_dockerfiles_that_a_rule_speaks_of_are_asked_about(context, code):
+    task = context({"environment/Dockerfile": f"FROM debian:12\n{DOCKER_EXAMPLES[code]}\n"})
+    if code == "DL3043":  # our parser refuses it, and docker-parse says so
+        assert list(docker_texts(task)) == []
+    else:
+        assert code in {said for _, _, _, said in found(task, "lint-dockerfile")}
+
+
+def test_what_no_rule_speaks_of_is_not_asked_about(context):
+    edits = {
+        "tests/test.sh": "#!/bin/bash\npytest > log || true\n",
+        "environment/Dockerfile": "FROM fedora:41\nRUN dnf install -y git || true\nRUN curl x.org | sh -s -- -y\n",
+    }
+    task = context(edits)
+    assert (list(shell_texts(task)), list(docker_texts(task))) == ([], [])
 
 
 @pytest.mark.parametrize(

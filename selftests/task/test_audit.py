@@ -70,6 +70,7 @@ FAULTS = [
     ("[[steps]]\nname = 'a'\nmin_reward = {a = 1, b = inf}\n", ERROR, "toml-out-of-range", 3, ""),
     # the rest
     ("[verifier.env]\nA = '1'\nB = '${KEY}'\n", WARNING, "toml-env-no-default", 3, "default"),
+    ("[verifier.env]\nB = '${OPENAI_API_KEY}'\n", INFO, "toml-env-no-default", 2, "default"),
     ("[[steps]]\nname = 'a'\n[steps.verifier.env]\nB = '${KEY}'\n", WARNING, "toml-env-no-default", 4, "default"),
     ("[solution]\nenv = {A = '/opt:${PATH}'}\n", WARNING, "toml-env-literal", 2, "whole value"),
     ("[environment]\nnetwork_mode = 'allowlist'\n", WARNING, "toml-allowlist-empty", 2, "allowed_hosts"),
