@@ -24,7 +24,7 @@ from pytest_otval.sandbox.leftovers import OwnScratch
 flavour, toolbox, base, network = sys.argv[1:]
 scratch = OwnScratch(Path(base))
 sandbox = ApptainerSandbox(FLAVOURS[flavour], Path(toolbox), scratch, "slirp4netns")
-with sandbox.open(ContainerSpec(Path(toolbox), overlay=scratch.new("layer"), network=network)) as container:
+with sandbox.open(ContainerSpec((Path(toolbox),), overlay=scratch.new("layer"), network=network)) as container:
     print(scratch.folder, container.init_pid, flush=True)
     text = "trap '' TERM HUP INT; while :; do echo x; busybox sleep 1; done"
     container.run(Command(["/.otval/sh", "-c", text], scratch.folder / "log", {"PATH": "/.otval"}))

@@ -389,7 +389,7 @@ def test_what_others_cannot_read_can_be_read_and_removed(box, real, bound):
 
 def test_image_that_is_none(real, tmp_path):
     (tmp_path / "image.sqfs").write_bytes(b"no image")
-    with pytest.raises(NoStartError) as caught, real.sandbox.open(ContainerSpec(tmp_path / "image.sqfs")):
+    with pytest.raises(NoStartError) as caught, real.sandbox.open(ContainerSpec((tmp_path / "image.sqfs",))):
         pass
     assert str(caught.value)
 
@@ -405,6 +405,6 @@ def test_failed_starts_leave_no_descriptor(real, tmp_path):
     (tmp_path / "no.sqfs").write_bytes(b"nothing")
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
-        with pytest.raises(NoStartError), real.sandbox.open(ContainerSpec(tmp_path / "no.sqfs")):
+        with pytest.raises(NoStartError), real.sandbox.open(ContainerSpec((tmp_path / "no.sqfs",))):
             pass
     assert len(os.listdir("/proc/self/fd")) == before
