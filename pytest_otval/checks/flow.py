@@ -8,7 +8,7 @@ states end the walk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_otval.checks import flow_simple as simple
@@ -228,7 +228,7 @@ class _Walk:
     def simple(self, node: ast.Simple, state: State, tested: bool, piped: str | None) -> list[Outcome]:
         """Run a simple command, an assignment or a builtin."""
         state = simple.substitution_effects(node, self, state)
-        words = [value(word, state) for word in node.words]
+        words = node.literals or [value(word, state) for word in node.words]
         name = words[0] if words else ""
         if name in ("exit", "return", "break", "continue"):
             status = words[1] if len(words) > 1 else state.status
@@ -244,7 +244,7 @@ class _Walk:
         ends = simple.ends(node, words, piped, self, state)
         return [outcome for end in ends for outcome in self.ending(end, node.line, tested)]
 
-    def call(self, node: ast.Simple, words: list[str], state: State, tested: bool) -> list[Outcome]:
+    def call(self, node: ast.Simple, words: Sequence[str], state: State, tested: bool) -> list[Outcome]:
         """Call a function of the script."""
         if self.calls >= _MAX_CALLS:
             raise _GiveUpError
@@ -263,7 +263,7 @@ class _Walk:
                 found.extend(self.ending(after, node.line, tested))
         return distinct(found)
 
-    def source(self, words: list[str], state: State, tested: bool) -> list[Outcome]:
+    def source(self, words: Sequence[str], state: State, tested: bool) -> list[Outcome]:
         """Read another script of the task into this one; of others only that they may fail is known."""
         script = self.sourced(words[1]) if len(words) > 1 else None
         if script is None:

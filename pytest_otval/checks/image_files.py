@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 
 from pytest_otval.checks import shell_ast
 from pytest_otval.checks.context import CheckContext
+from pytest_otval.checks.docker_view import images
 from pytest_otval.checks.files import DEFINITIONS
 from pytest_otval.checks.shell import known_text, parse_shell
 from pytest_otval.checks.shell_commands import unwrapped
-from pytest_otval.task.context import Context, has_wildcard, list_context
-from pytest_otval.task.dockerfile import Dockerfile, DockerfileError, Instruction, parse_dockerfile
+from pytest_otval.task.context import Context, has_wildcard
+from pytest_otval.task.dockerfile import Instruction
 
 _PLAIN_BASE = re.compile(
     r"(?:(?:docker\.io|public\.ecr\.aws/docker|mirror\.gcr\.io)/)?(?:library/)?"
@@ -104,31 +104,29 @@ def known_image(context: CheckContext, folder: str) -> ImageFiles:
     )
     if prebuilt or pulled or any(context.file(f"{folder}/{name}") for name in DEFINITIONS[1:]):
         return ImageFiles(opaque=True, plain_base=False)
-    image = image_files(context.task.path / folder)
+    built = next((one for one in images(context) if one.definition.folder == folder), None)
+    if built is None or built.build is None:
+        return ImageFiles(opaque=True, plain_base=False)
+    image = image_files([instruction for _, instruction in built.instructions], built.build)
     if folder == "environment" and (context.task.has_setup or any(step.workdir is not None for step in context.steps)):
         image.opaque = True
     image.said.extend(one.command for step in context.steps for one in step.collect)
     return image
 
 
-def image_files(folder: Path) -> ImageFiles:
-    """Return what is known of the image that the Dockerfile in ``folder`` builds; raises nothing for any content."""
+def image_files(instructions: Iterable[Instruction], build: Context) -> ImageFiles:
+    """Return what is known of the image that instructions build; raises nothing for any content."""
     image = ImageFiles()
-    try:
-        dockerfile = parse_dockerfile(folder / "Dockerfile")
-        build = list_context(folder)
-    except (DockerfileError, ValueError, OSError):
-        return ImageFiles(opaque=True, plain_base=False)
-    for instruction in _stages(dockerfile, image):
+    for instruction in _stages(instructions, image):
         if image.copied <= _MAX_COPIED:
             _apply(instruction, build, image)
     return image
 
 
-def _stages(dockerfile: Dockerfile, image: ImageFiles) -> Iterator[Instruction]:
+def _stages(instructions: Iterable[Instruction], image: ImageFiles) -> Iterator[Instruction]:
     """Yield the instructions of the last stage and of those that it stands on, and judge the base below them."""
     stages: list[list[Instruction]] = []
-    for instruction in dockerfile:
+    for instruction in instructions:
         if instruction.kind == "FROM":
             stages.append([instruction])
         elif stages:

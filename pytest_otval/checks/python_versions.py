@@ -35,6 +35,9 @@ _STATEMENTS: Mapping[str, type[ast.stmt]] = {
 }
 """What the parser's messages about newer statements start with."""
 
+_NEWER = re.compile(r":=|\bmatch\b|\bexcept\s*\*|\bwith[\s\\]*\(|/(?:[\s\\]|#.*)*[,)]")
+"""What a text holds that this Python reads and one from 3.7 on does not."""
+
 _SINCE = {"tomllib": (3, 11), "zoneinfo": (3, 9), "graphlib": (3, 9)}
 _UNTIL = {
     **dict.fromkeys(("asynchat", "asyncore", "imp", "smtpd"), (3, 12)),
@@ -58,7 +61,7 @@ def declared(base: str, texts: Sequence[str]) -> Version | None:
 
 def unreadable(text: str, version: Version) -> tuple[int | None, str] | None:
     """Return the line and message of what a version of Python cannot read, or None, also where that is not known."""
-    if version > RUNNING or (version == RUNNING and parse_python(text) is not None):
+    if version > RUNNING or (parse_python(text) is not None and (version == RUNNING or not _NEWER.search(text))):
         return None
     try:
         with warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -90,10 +91,12 @@ class Check:
 
     def __call__(self, context: CheckContext) -> Iterator[Finding]:
         """Yield what the check finds in a task."""
-        for place in self.look(context):
-            severity = self.severity if place.severity is None else place.severity
-            fix = place.fix or self.fix
-            yield Finding(self.id, severity, printable(place.message), printable(place.path), place.line, fix)
+        return map(self._finding, self.look(context))
+
+    def _finding(self, place: Place) -> Finding:
+        severity = self.severity if place.severity is None else place.severity
+        fix = place.fix or self.fix
+        return Finding(self.id, severity, printable(place.message), printable(place.path), place.line, fix)
 
 
 _CHECKS: dict[str, Check] = {}
@@ -134,6 +137,8 @@ def run_checks(
     """
     context = CheckContext(task, settings)
     asked = list(all_checks().values() if checks is None else checks)
+    collects = gc.isenabled()
+    gc.disable()  # nearly all that is made lives until the task has been looked at
     try:
         said = with_allowed(context, _found(context, asked), {one.id for one in asked}, allowed or DatasetAllows())
         return tuple(
@@ -141,6 +146,8 @@ def run_checks(
         )
     finally:
         forget_modules()
+        if collects:
+            gc.enable()
 
 
 def _found(context: CheckContext, asked: Iterable[Check]) -> set[Finding]:

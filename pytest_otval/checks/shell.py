@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Literal
 
 import tree_sitter_bash
@@ -40,13 +40,16 @@ class ShellCommand:
     stdin: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class ShellScript:
     """A parsed script."""
 
     body: ast.Node
-    commands: tuple[ShellCommand, ...]
-    """Every simple command at any depth."""
+
+    @cached_property
+    def commands(self) -> tuple[ShellCommand, ...]:
+        """Every simple command at any depth."""
+        return tuple(_flat(simple) for simple in ast.simple_commands(self.body) if simple.words)
 
 
 @lru_cache(maxsize=256)
@@ -59,11 +62,9 @@ def parse_shell(text: str) -> ShellScript | None:
     if root.has_error:
         return None
     try:
-        body = _Lowering().sequence(root.named_children, root)
-        commands = tuple(_flat(simple) for simple in ast.simple_commands(body) if simple.words)
+        return ShellScript(_Lowering().sequence(root.named_children, root))
     except (_TooDeepError, RecursionError):
         return None
-    return ShellScript(body, commands)
 
 
 @cache

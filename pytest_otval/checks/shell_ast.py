@@ -72,6 +72,13 @@ class Simple:
     source: str
 
     @cached_property
+    def literals(self) -> tuple[str, ...] | None:
+        """Its words, if none of them holds an expansion."""
+        words = [word.literal for word in self.words]
+        known = tuple(word for word in words if word is not None)
+        return known if len(known) == len(words) else None
+
+    @cached_property
     def substitutions(self) -> tuple[Node, ...]:
         """The bodies of ``$(...)`` in its words and in what it assigns."""
         words = (*self.words, *(one.value for one in self.assignments if one.value is not None))

@@ -72,9 +72,15 @@ class Kind(Enum):
 
 def unwrapped(words: Sequence[str]) -> list[str]:
     """Return a command's words without what only starts it: ``timeout 60``, ``env A=1``, ``uv run``."""
+    return list(_unwrapped(tuple(words)))
+
+
+@lru_cache(maxsize=256)
+def _unwrapped(words: tuple[str, ...]) -> Sequence[str]:
+    """Every check that looks at a command asks."""
     rest = list(words)
     while rest:
-        name = rest[0].rpartition("/")[2]  # this is asked more than anything else
+        name = posixpath.basename(rest[0])
         if rest[:1] == ["command"] and rest[1:2] in (["-v"], ["-V"]):
             return rest
         if tuple(rest[:2]) in _RUN_PREFIXES:

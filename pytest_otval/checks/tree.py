@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -37,7 +39,7 @@ class Entry(NamedTuple):
         return bool(self.mode & stat.S_IXUSR)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tree:
     """The entries of a task folder by path, sorted; folders come before what is in them."""
 
@@ -47,8 +49,15 @@ class Tree:
 
     def under(self, folder: str) -> Iterator[Entry]:
         """Yield what lies below a folder, at any depth."""
-        prefix = f"{folder}/" if folder else ""
-        return (entry for path, entry in self.entries.items() if path.startswith(prefix))
+        if not folder:
+            return iter(self.entries.values())
+        # "0" is the sign behind "/": what lies below a folder stands between the two.
+        start, end = bisect_left(self._paths, f"{folder}/"), bisect_left(self._paths, f"{folder}0")
+        return map(self.entries.__getitem__, self._paths[start:end])
+
+    @cached_property
+    def _paths(self) -> list[str]:
+        return list(self.entries)
 
     def resolve(self, path: str) -> Entry | None:
         """Return the file or folder that a path leads to inside the task, following links only within it.

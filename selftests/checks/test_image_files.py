@@ -6,19 +6,29 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_otval.checks.image_files import image_files
+from pytest_otval.checks.context import CheckContext
+from pytest_otval.checks.image_files import known_image
+from pytest_otval.task.load import load_task
 
 BASE = "FROM debian:bookworm-slim\nWORKDIR /app\n"
+
+
+def image_of(task, dockerfile):
+    """What is known of the image that the task's Dockerfile builds."""
+    (task / "environment").mkdir(exist_ok=True)
+    (task / "environment" / "Dockerfile").write_text(dockerfile)
+    (task / "task.toml").touch()
+    return known_image(CheckContext(load_task(task, "data")), "environment")
 
 
 @pytest.fixture
 def known(tmp_path):
     def build(*lines: str, base: str = BASE):
-        (tmp_path / "data" / "sub").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "data" / "sub" / "in.txt").write_text("1")
-        (tmp_path / "one.py").write_text("1")
-        (tmp_path / "Dockerfile").write_text(base + "".join(f"{line}\n" for line in lines))
-        return image_files(tmp_path)
+        data = tmp_path / "environment" / "data" / "sub"
+        data.mkdir(parents=True, exist_ok=True)
+        (data / "in.txt").write_text("1")
+        (tmp_path / "environment" / "one.py").write_text("1")
+        return image_of(tmp_path, base + "".join(f"{line}\n" for line in lines))
 
     return build
 
@@ -109,7 +119,6 @@ LINES = st.sampled_from(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(LINES, max_size=6))
 def test_no_dockerfile_crashes(tmp_path, lines):
-    (tmp_path / "Dockerfile").write_text("\n".join(lines))
-    image = image_files(tmp_path)
+    image = image_of(tmp_path, "\n".join(lines))
     assert image.has("/a/b") in (True, False, None)
     assert image.may_fill("/tests") in (True, False)
