@@ -7,11 +7,13 @@ many images fail.
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 from pathlib import Path
 
 from pytest_otval.core import REASONS, Conclusion, Verdict
+from pytest_otval.sandbox.base import Limits
 
 
 class FailedImages:
@@ -20,16 +22,20 @@ class FailedImages:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._own = folder / f"{socket.gethostname()}-{os.getpid()}.jsonl"
-        self._known: dict[str, tuple[str, str, str]] = {}
+        self._known: dict[str, tuple[str, str, str, float]] = {}
         self._read: dict[Path, int] = {}
         """Bytes of each file that were read."""
 
-    def remember(self, key: str, conclusion: Conclusion) -> None:
-        """Write down a fault of the task; the machine's may be gone next time."""
+    def remember(self, key: str, conclusion: Conclusion, seconds: float, limits: Limits) -> None:
+        """Write down a fault of the task; the machine's may be gone next time.
+
+        ``seconds`` and ``limits`` are what the build was given.
+        """
         if REASONS[conclusion.reason].verdict is not Verdict.FAIL:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        line = json.dumps([key, conclusion.reason, conclusion.headline, conclusion.log])
+        given = _given(conclusion.reason, seconds, limits)
+        line = json.dumps([key, conclusion.reason, conclusion.headline, conclusion.log, given])
         handle = os.open(self._own, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             # The newline before ends what a killed process of the same number left half.
@@ -37,12 +43,18 @@ class FailedImages:
         finally:
             os.close(handle)
 
-    def require_unknown(self, key: str) -> None:
-        """Raise the Conclusion that is remembered for an image, if there is one."""
+    def require_unknown(self, key: str, seconds: float, limits: Limits) -> None:
+        """Raise the Conclusion that is remembered for an image, if there is one.
+
+        What a limit ended is tried again for a task that gives more: images are shared, limits are not.
+        """
         for path in self._folder.glob("*.jsonl"):
             self._read_on(path)
-        if key in self._known:
-            raise Conclusion(*self._known[key])
+        if key not in self._known:
+            return
+        reason, headline, log, given = self._known[key]
+        if _given(reason, seconds, limits) <= given:
+            raise Conclusion(reason, headline, log)
 
     def _read_on(self, path: Path) -> None:
         with path.open("rb") as file:
@@ -52,7 +64,14 @@ class FailedImages:
                     break
                 self._read[path] = self._read.get(path, 0) + len(line)
                 try:
-                    key, reason, headline, log = json.loads(line)
-                    self._known[key] = (reason, headline, log)
+                    key, reason, headline, log, given = json.loads(line)
+                    self._known[key] = (reason, headline, log, float(given))
                 except (ValueError, TypeError):
                     continue
+
+
+def _given(reason: str, seconds: float, limits: Limits) -> float:
+    """Return how much a build was given of what a reason class is about; of others, and without a limit, no bound."""
+    amounts = {"build-timeout": seconds, "memory-limit": limits.memory_mb, "storage-limit": limits.storage_mb}
+    amount = amounts.get(reason)
+    return math.inf if amount is None else float(amount)

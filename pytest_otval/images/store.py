@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_otval.core import Conclusion
@@ -25,6 +26,10 @@ from pytest_otval.sandbox.base import Limits, Sandbox
 
 _PLANS = 64
 """How many are kept: the stages of a task ask one after the other, and a run may have any number of tasks."""
+
+
+BUILD_STORAGE_MB = 50 << 10
+"""What a build may write at least: ``storage_mb`` is for what a trial writes, and counts nothing of the image."""
 
 
 class Images:
@@ -79,7 +84,7 @@ class Images:
         plan = self.plan(request)
         if plan.needs_uid_mapping and not self._sandbox.maps_uids:
             raise Conclusion("needs-uid-mapping", plan.needs_uid_mapping)
-        return self._ensure(plan, request.build_timeout_sec, request.limits, log)
+        return self._ensure(plan, request.build_timeout_sec, _of_build(request.limits), log)
 
     def base_files(self, request: ImageRequest) -> Files:
         """Return the files of the base that a request's image was built from; none where it is its own base.
@@ -136,17 +141,17 @@ class Images:
         image = self._stored(plan)
         if image is not None:
             return image
-        self._failed.require_unknown(plan.key)
+        self._failed.require_unknown(plan.key, seconds, limits)
         self._store.mkdir(parents=True, exist_ok=True)
         with locked(self._store / f"{plan.key}.lock"):
             image = self._stored(plan)
             if image is not None:
                 return image
-            self._failed.require_unknown(plan.key)
+            self._failed.require_unknown(plan.key, seconds, limits)
             try:
                 record = self._make(plan, seconds, limits, log)
             except Conclusion as conclusion:
-                self._failed.remember(plan.key, conclusion)
+                self._failed.remember(plan.key, conclusion, seconds, limits)
                 raise
         return self._image(plan, record)
 
@@ -198,3 +203,8 @@ class Images:
         if record.below:
             content = hashlib.sha256("".join([*record.below_contents, content]).encode()).hexdigest()
         return Image(plan.key, image_files(self._store, record), content, plan.base.name, plan.config)
+
+
+def _of_build(limits: Limits) -> Limits:
+    storage = limits.storage_mb
+    return limits if storage is None else replace(limits, storage_mb=max(storage, BUILD_STORAGE_MB))
