@@ -203,6 +203,9 @@ class _Counting:
         """Say how the run ended, before anybody prints it, and remember how long stages took."""
         session.exitstatus = self.stop.exit_status(self.tally.exit_status(int(exitstatus)))
         remember(self.tally.answers)
+        reporter = session.config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None and self.tally.answers:
+            outcome.forget_quiet_phases(reporter)
 
 
 @pytest.hookimpl(trylast=True)

@@ -80,6 +80,17 @@ class Tally:
         return int(pytest.ExitCode.OK)
 
 
+def forget_quiet_phases(reporter: Any) -> None:
+    """Drop the reports of phases that passed and said nothing: pytest looks through all of them for each failure.
+
+    They are kept where ``--durations`` asks how long they took.
+    """
+    if reporter.config.getoption("durations", None) is None:
+        quiet = reporter.stats.pop("", ())
+        if kept := [report for report in quiet if getattr(report, "sections", ())]:
+            reporter.stats[""] = kept
+
+
 _MARKUP: dict[Style, dict[str, bool]] = {
     "": {},
     "title": {"bold": True},

@@ -187,3 +187,21 @@ def test_a_known_bad_task_says_why(project):
 def test_an_expired_entry_expects_nothing(project):
     project.dataset(tasks={"a": {"oracle": FAIL}}, otval=KNOWN.format("").replace("2999", "2001"))
     assert project.run("datasets/demo").status == 1
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_phases_that_say_nothing_are_not_looked_through_for_each_failure(project, monkeypatch, workers):
+    project.dataset(tasks={"a": {"oracle": FAIL}, "b": {}})
+    (project.root / "conftest.py").write_text(
+        "import pytest\n"
+        "@pytest.hookimpl(tryfirst=True)\n"
+        "def pytest_terminal_summary(terminalreporter):\n"
+        "    print('kept', [report.when for report in terminalreporter.stats.get('', ())])\n"
+        "def pytest_runtest_teardown(item):\n"
+        "    if item.name == 'oracle':\n"
+        "        print('left', item.nodeid)\n"
+    )
+    run = project.run if workers == "-n0" else project.process
+    lines = run(workers, "-m", "oracle", "datasets/demo").lines
+    assert "kept ['teardown', 'teardown']" in lines
+    assert "left datasets/demo/tasks/a/task.toml::oracle" in lines  # beside its failure
