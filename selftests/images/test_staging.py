@@ -64,6 +64,13 @@ def test_each_file_is_copied_once(image, node):
     assert copies(node) == ["a", "b"]
 
 
+def test_large_file_is_copied_once_it_is_worth_it(image, node, monkeypatch):
+    monkeypatch.setattr(staging, "BYTES_AN_ASK", 4)
+    made, where = image("a"), Staging(node)
+    assert [where.staged(made) == made for _ in range(4)] == [True, True, False, False]
+    assert Staging(node).staged(made) != made, "another process finds the copy"
+
+
 def test_damage_in_the_store_is_found_and_made_anew(image, node):
     broken = image("a")
     broken.files[0].write_bytes(b"x" * 10)
