@@ -37,8 +37,10 @@ FREE_PART, FREE_BYTES = 0.2, 50 << 30
 """What copies leave free of the disk for the writable layers of trials, whichever is less."""
 
 BYTES_AN_ASK = 16 << 20
-"""A file is copied once it was asked for so often that copying takes no longer than reading it from afar did: measured at
-50 MB/s, a trial's three containers lose 0.3 s by a remote image, in which 16 MiB are copied."""
+"""A file is copied once it was asked for so often that reading it from afar cost as much as copying it.
+
+Measured at 50 MB/s: a trial's three containers lose 0.3 s by a remote image, in which 16 MiB are copied.
+"""
 
 _NETWORK = (
     "nfs",
