@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +56,19 @@ def image_path(store: Path, key: str) -> Path:
 
 def read_record(store: Path, key: str) -> Record | None:
     """Return the record of a key; None where there is none, or none that can be read."""
+    path = record_path(store, key)
     try:
-        values = json.loads(record_path(store, key).read_text(encoding="utf-8"))
-        return _from_dict(values) if values.get("key") == key else None
+        facts = path.stat()
+        record = _parsed(path, facts.st_ino, facts.st_mtime_ns, facts.st_size)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
+    return record if record.key == key else None
+
+
+@lru_cache(maxsize=256)
+def _parsed(path: Path, inode: int, mtime_ns: int, size: int) -> Record:
+    """Records are replaced as a whole, and that of a base is asked for with each image over it."""
+    return _from_dict(json.loads(path.read_text(encoding="utf-8")))
 
 
 def write_record(store: Path, record: Record) -> None:
