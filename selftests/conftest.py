@@ -36,6 +36,15 @@ def fake_machine(tmp_path):
     return make
 
 
+@pytest.fixture
+def small_scratch():
+    """Return a folder on a file system of 20 MB that the user can write to; ``.ci/run`` mounts one."""
+    small = os.environ.get("OT_TEST_SMALL_SCRATCH", "")
+    if not small and not os.environ.get("CI"):
+        pytest.skip("OT_TEST_SMALL_SCRATCH names no small file system (mount -t tmpfs -o size=20m)")
+    return small
+
+
 @pytest.fixture(scope="session")
 def real(tmp_path_factory):
     """A real machine with its own scratch folder, and the workspace of ``$OT_WORKSPACE`` if it is set."""

@@ -60,13 +60,9 @@ def test_owners_are_kept_or_the_line_that_needs_them_is_named(tmp_path):
     assert {line["class"] for name, line in found.items() if name.endswith("oracle")} == {"needs-uid-mapping"}
 
 
-def test_full_scratch_is_no_answer_about_the_task(tmp_path):
-    """Needs a file system of 20 MB that the user can write to; ``.ci/run`` mounts one."""
-    small = os.environ.get("OT_TEST_SMALL_SCRATCH", "")
-    if not small and not os.environ.get("CI"):
-        pytest.skip("OT_TEST_SMALL_SCRATCH names no small file system (mount -t tmpfs -o size=20m)")
+def test_full_scratch_is_no_answer_about_the_task(tmp_path, small_scratch):
     task = make_task(tmp_path / "set" / "fills", "FROM debian:bookworm-slim\nRUN head -c 60M /dev/urandom > /big\n")
-    status, found = main_job(tmp_path / "run", str(task), OT_SCRATCH=small)
+    status, found = main_job(tmp_path / "run", str(task), OT_SCRATCH=small_scratch)
     assert status == 8
     assert {name: line["class"] for name, line in found.items()} == {
         "fills::static": "expected",

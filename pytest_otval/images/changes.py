@@ -83,7 +83,7 @@ def changes(listing: Iterable[str], lower: Lower, since: int) -> Changes:
         node = _node(lower, nodes, path)
         if node is None or touched != node.inode.mtime or touched >= since:
             changed.append(path[1:])
-    return Changes(tuple(changed), tuple(_removed(lower, lower.root(), "", seen, folders)))
+    return Changes(tuple(changed), tuple(_removed(lower, seen, folders)))
 
 
 def whiteout(path: str) -> bytes:
@@ -103,17 +103,20 @@ def _node(lower: Lower, nodes: dict[str, Node | None], path: str) -> Node | None
     return node
 
 
-def _removed(lower: Lower, folder: Node, above: str, seen: set[str], folders: set[str]) -> Iterator[str]:
-    for name in lower.names(folder):
-        path = f"{above}/{name}"
-        if RUNTIMES.match(path):
-            continue
-        node = lower.child(folder, name)
-        if path not in seen:
-            if node is not None and node.inode.kind is not Kind.SOCKET:
+def _removed(lower: Lower, seen: set[str], folders: set[str]) -> Iterator[str]:
+    """Yield what the image has and the merged view has not; ``folders`` are those of the merged view."""
+    pending = [("", lower.root())]
+    while pending:
+        above, folder = pending.pop()
+        for name in lower.names(folder):
+            path = f"{above}/{name}"
+            node = lower.child(folder, name)
+            if node is None or node.inode.kind is Kind.SOCKET or RUNTIMES.match(path):
+                continue
+            if path not in seen:
                 yield path[1:]
-        elif node is not None and node.inode.kind is Kind.FOLDER and path in folders:
-            yield from _removed(lower, node, path, seen, folders)
+            elif node.inode.kind is Kind.FOLDER and path in folders:
+                pending.append((path, node))
 
 
 def read_lines(listing: Path) -> Iterator[str]:

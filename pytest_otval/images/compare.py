@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pytest_otval.core import Conclusion
 from pytest_otval.images.lower import Lower, Node
-from pytest_otval.images.record import Record, image_files, read_record
+from pytest_otval.images.record import Record, image_files
 from pytest_otval.task.packed.unpack import DamagedError, Kind
 
 MAX_DEPTH = 200
@@ -56,7 +56,7 @@ def file_changes(store: Path, before: Record, after: Record) -> Iterator[Change]
     """
     try:
         with Lower(image_files(store, before)) as old, Lower(image_files(store, after)) as new:
-            sides = _Side(old, _contents(store, before)), _Side(new, _contents(store, after))
+            sides = _side(old, before), _side(new, after)
             yield from _folder_changes(*sides, old.root(), new.root(), "", MAX_DEPTH)
     except (DamagedError, OSError) as error:
         names = f"{before.key[:12]} and {after.key[:12]}"
@@ -79,6 +79,10 @@ class _Side:
         for block in self.lower.content(node):
             digest.update(block)
         return digest.digest()
+
+
+def _side(lower: Lower, record: Record) -> _Side:
+    return _Side(lower, (*record.below_contents, record.content))
 
 
 def _folder_changes(old: _Side, new: _Side, before: Node, after: Node, path: str, depth: int) -> Iterator[Change]:
@@ -136,11 +140,6 @@ def _all_below(lower: Lower, node: Node, path: str, what: What, depth: int) -> I
         child = lower.child(node, name)
         if child is not None:
             yield from _all_below(lower, child, f"{path}/{name}", what, depth - 1)
-
-
-def _contents(store: Path, record: Record) -> list[str]:
-    below = (read_record(store, key) for key in record.below)
-    return [*(one.content if one else "" for one in below), record.content]
 
 
 def _mapping_changes(group: str, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Change]:

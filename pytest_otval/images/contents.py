@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from types import TracebackType
 
-from pytest_otval.images.lower import Lower, Node
+from pytest_otval.images.lower import MAX_FILE_BYTES, Lower, Node
 from pytest_otval.images.model import Files
 from pytest_otval.task.packed.image import Image, Inode
 from pytest_otval.task.packed.unpack import DamagedError, Kind
@@ -84,7 +84,7 @@ def _index(file: Path, _size: int, _mtime: int) -> Index:
     found: dict[str, Stamp] = {}
     try:
         with ExitStack() as stack:
-            image = Image(file)
+            image = Image(file, MAX_FILE_BYTES)
             stack.callback(image.close)
             for number, (path, inode) in enumerate(_walk(image)):
                 if number == MAX_ENTRIES:

@@ -40,11 +40,6 @@ class Source:
     checksum: str = ""
     """sha256 of what is fetched, 64 hex digits."""
 
-    @property
-    def fills_folder(self) -> bool:
-        """Whether the destination is a folder whatever is there."""
-        return self.name == ""
-
 
 def find_sources(context: Context, word: str, unpack: bool) -> list[Source]:
     """Return what a source of a COPY (or, with ``unpack``, of an ADD) names: nothing where a pattern matches nothing.

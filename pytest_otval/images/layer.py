@@ -1,8 +1,7 @@
 """The last steps of a build that only add files, as a squashfs over the image before them; no container is started.
 
 The result is what the same steps leave in a container. Where that cannot be foretold, as where a folder is copied over
-a link, it is not tried: the steps then run in a container. Nothing is removed, so the layer needs no whiteouts, which
-kernels and fuse-overlayfs write and read in different ways.
+a link, it is not tried: the steps then run in a container. Nothing is removed, so the layer needs no whiteouts.
 """
 
 from __future__ import annotations

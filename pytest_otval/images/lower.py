@@ -15,7 +15,7 @@ from types import TracebackType
 from pytest_otval.task.packed.image import Image, Inode
 from pytest_otval.task.packed.unpack import Kind
 
-_MAX_FILE_BYTES = 1 << 40
+MAX_FILE_BYTES = 1 << 40
 """Weights of models are large; a file's list of blocks, which is read at once, has four bytes for each 128 KiB."""
 MAX_LINKS = 40
 """As many links as Linux follows in one path."""
@@ -41,7 +41,7 @@ class Lower:
 
     @staticmethod
     def _opened(stack: ExitStack, file: Path) -> Image:
-        image = Image(file, _MAX_FILE_BYTES)
+        image = Image(file, MAX_FILE_BYTES)
         stack.callback(image.close)
         return image
 

@@ -18,6 +18,7 @@ from pytest_otval.images.model import Files
 from pytest_otval.images.pack import PackError, packing
 from pytest_otval.images.running import tail
 from pytest_otval.images.steps import BUILD_FOLDER
+from pytest_otval.images.unpacking import write_names
 from pytest_otval.sandbox.base import TOOLBOX, Bind, Command, Container, ContainerSpec, Sandbox
 from pytest_otval.task.packed.unpack import DamagedError
 
@@ -73,7 +74,7 @@ def pack_changes(sandbox: Sandbox, files: Files, overlay: Path, since: int, work
         if found is None:
             return False
         names = folder / NAMES
-        names.write_bytes(b"".join(name.encode(errors="surrogateescape") + b"\0" for name in found.changed))
+        write_names(names, found.changed)
         names.chmod(0o644)
         with packing(target, all_root=not sandbox.maps_uids, folders=()) as stream:
             _run(container, SEND, log, stream)

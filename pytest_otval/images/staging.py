@@ -22,7 +22,7 @@ import psutil
 from pytest_otval.core import Conclusion
 from pytest_otval.images.locks import half_name, locked, sweep_half
 from pytest_otval.images.model import Image
-from pytest_otval.images.record import read_record, record_path
+from pytest_otval.images.record import Record, read_record, record_path
 
 FOLDER = "staged-images"
 """In the node-local scratch of a user."""
@@ -42,21 +42,7 @@ BYTES_AN_ASK = 16 << 20
 Measured at 50 MB/s: a trial's three containers lose 0.3 s by a remote image, in which 16 MiB are copied.
 """
 
-_NETWORK = (
-    "nfs",
-    "lustre",
-    "gpfs",
-    "beegfs",
-    "ceph",
-    "cifs",
-    "smb",
-    "panfs",
-    "wekafs",
-    "fuse",
-    "9p",
-    "afs",
-    "orangefs",
-)
+_NETWORK = ("nfs", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb", "panfs", "wekafs", "fuse", "9p", "afs")
 _BLOCK = 4 << 20
 
 
@@ -87,27 +73,27 @@ class Staging:
         return replace(image, files=tuple(self._copy(file) for file in image.files))
 
     def _copy(self, file: Path) -> Path:
-        copy = self._folder / file.name
-        if _touched(copy):
+        record = read_record(file.parent, file.stem)
+        if record is None:
+            return file
+        # By its content, since an image that was damaged is made again under its key.
+        copy = self._folder / f"{record.content}.sqfs"
+        if _touched(copy, record.bytes):
             return copy
         try:
-            size = file.stat().st_size
             self._asks[file] += 1
-            if self._asks[file] * BYTES_AN_ASK < size:
+            if self._asks[file] * BYTES_AN_ASK < record.bytes:
                 return file
             self._folder.mkdir(exist_ok=True)
             with locked(copy.with_suffix(".lock")):
-                if _touched(copy):
+                if _touched(copy, record.bytes):
                     return copy
-                return self._copied(file, copy) if self._has_room(size) else file
+                return self._copied(file, record, copy) if self._has_room(record.bytes) else file
         except OSError:
             # Whatever is wrong with this disk, the store's file serves as well.
             return file
 
-    def _copied(self, file: Path, copy: Path) -> Path:
-        record = read_record(file.parent, file.stem)
-        if record is None:
-            return file
+    def _copied(self, file: Path, record: Record, copy: Path) -> Path:
         half, digest = half_name(copy), hashlib.sha256()
         try:
             with file.open("rb") as source, half.open("wb") as target:
@@ -115,7 +101,7 @@ class Staging:
                     digest.update(block)
                     target.write(block)
             if digest.hexdigest() != record.content:
-                record_path(file.parent, file.stem).unlink(missing_ok=True)
+                record_path(file.parent, record.key).unlink(missing_ok=True)
                 raise Conclusion("base-unavailable", f"{file} is damaged: it is made anew when it is asked for again")
             half.replace(copy)
         finally:
@@ -143,11 +129,11 @@ def sweep_staged(folder: Path) -> int:
     return len(old) + sweep_half(staged)
 
 
-def _touched(copy: Path) -> bool:
-    """Note that a copy is asked for, and whether it is there."""
+def _touched(copy: Path, size: int) -> bool:
+    """Note that a copy is asked for, and whether it is there in its full size."""
     with suppress(OSError):
         os.utime(copy)
-        return True
+        return copy.stat().st_size == size
     return False
 
 

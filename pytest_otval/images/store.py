@@ -27,7 +27,6 @@ from pytest_otval.sandbox.base import Limits, Sandbox
 _PLANS = 64
 """How many are kept: the stages of a task ask one after the other, and a run may have any number of tasks."""
 
-
 BUILD_STORAGE_MB = 50 << 10
 """What a build may write at least: ``storage_mb`` is for what a trial writes, and counts nothing of the image."""
 
@@ -51,8 +50,8 @@ class Images:
         """``scratch`` is node-local, ``run`` the run's folder, which remembers builds that failed by the task's fault.
 
         ``offline`` asks no registry, makes no base and gives RUN no network. ``sources`` are asked for base images in
-        their order, by default our own. Without ``pull`` no image of a registry
-        can be had, without ``admission`` what has to be built starts at once.
+        their order, by default our own. Without ``pull`` no image of a registry can be had, without ``admission`` what
+        has to be built starts at once.
         """
         self._store = store
         self._sandbox = sandbox
@@ -160,18 +159,14 @@ class Images:
         # A Dockerfile that only names its base has the base's own key.
         if plan.key == base_plan(plan.base, self._all_root).key:
             return self._maker.make_base(plan)
-        parts = self._parts(plan)
-        stem, done = parts[-1], len(parts[-1].steps)
+        stem = self._parts(plan)[-1]
+        done = len(stem.steps)
+        ground = self._ground(stem, seconds, limits, log)
         if done == last_command(plan):
-            ground = self._ground(stem, seconds, limits, log)
             with suppress(NotALayerError):
                 return self._maker.make_layer(plan, ground, done)
-        ground = self._ground(stem, seconds, limits, log)
         origins = {origin.key: self._ground(origin, seconds, limits, log) for origin in plan.origins()}
-        try:
-            return self._maker.build(plan, ground, done, origins, seconds, limits, log)
-        except CopyError as error:
-            raise Conclusion("build-failed", f"{plan.file}: {error}") from None
+        return self._maker.build(plan, ground, done, origins, seconds, limits, log)
 
     def _parts(self, plan: BuildPlan) -> list[BuildPlan]:
         """Return the plans of the images that a plan's is made over, each over the one before: the base comes first.

@@ -153,7 +153,7 @@ class Unpacker:
         result = self._script(_UNPACK_CHECKED, [*words, _inside(names), "-xp", "-f", _inside(archive)], log)
         for (uid, gid), paths in links.items() if self._maps_uids and result.ok else ():
             if result.ok and (uid, gid) != (0, 0):
-                _write_names(names, paths)
+                write_names(names, paths)
                 result = self._script(_GIVE, [words[0], f"{uid}:{gid}", _inside(names)], log)
         names.unlink()
         return result
@@ -179,9 +179,10 @@ def _write(found: Iterable[Member], folder: str, archive: Path, names: Path) -> 
             if header.issym():
                 links.setdefault((header.uid, header.gid), []).append(header.name)
             member.add_to(tar)
-    _write_names(names, listed)
+    write_names(names, listed)
     return links
 
 
-def _write_names(file: Path, names: Iterable[str]) -> None:
+def write_names(file: Path, names: Iterable[str]) -> None:
+    """Write names, each ended by a NUL, as ``xargs -0`` reads them."""
     file.write_bytes(b"".join(name.encode(errors="surrogateescape") + b"\0" for name in names))

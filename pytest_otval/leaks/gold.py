@@ -18,6 +18,8 @@ from pytest_otval.checks.shell import parse_shell
 PATCHES = (".patch", ".diff")
 MIN_LINES = 3
 """Lines with words or numbers that stand together; fewer are alike by chance."""
+MIN_WORD_SIGNS = 3
+"""Letters and digits of such a line: a bracket or ``fi`` says nothing."""
 MIN_SIGNS = 60
 """Characters of these lines together."""
 MAX_RUNS = 64
@@ -227,4 +229,4 @@ def _runs(file: PatchedFile, first: int) -> Iterator[Run]:
 
 def _is_trivial(line: str) -> bool:
     """Whether a line says next to nothing: blank, a bracket, ``fi``."""
-    return len(_WORD.findall(line)) < MIN_LINES
+    return len(_WORD.findall(line)) < MIN_WORD_SIGNS

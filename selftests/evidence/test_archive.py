@@ -304,13 +304,9 @@ def test_write_that_fails_loses_only_its_entry(tmp_path):
 
 
 @pytest.mark.integration
-def test_full_disk_loses_only_its_entry(tmp_path):
-    """Needs a file system of 20 MB that the user can write to; ``.ci/run`` mounts one."""
-    small = os.environ.get("OT_TEST_SMALL_SCRATCH", "")
-    if not small and not os.environ.get("CI"):
-        pytest.skip("OT_TEST_SMALL_SCRATCH names no small file system (mount -t tmpfs -o size=20m)")
+def test_full_disk_loses_only_its_entry(tmp_path, small_scratch):
     big = fill(tmp_path / "big", {f"log{number}": os.urandom(5_000_000) for number in range(6)})
-    with TemporaryDirectory(dir=small) as name:
+    with TemporaryDirectory(dir=small_scratch) as name:
         run = Path(name)
         archive = Archive(run, "main")
         first = archive.add(fill(tmp_path / "few", {"log": b"1"}), "demo/a/noop")

@@ -101,6 +101,16 @@ def test_a_mark_of_others_counts(project, tasks, swift):
     assert swift == STATIC[1:]
 
 
+def test_a_skip_mark_of_others_is_told(project, tasks, swift):
+    (project.root / "conftest.py").write_text(
+        "import pytest\ndef pytest_collection_modifyitems(items):\n"
+        "    items[0].add_marker(pytest.mark.skip(reason='not today'))\n"
+    )
+    outcome = project.run("-m", "static", "-rs", *CHOSEN)
+    assert outcome.counts == {"skipped": 1, "passed": 1}, outcome.lines
+    assert any("task.toml" in line and "not today" in line for line in outcome.lines)
+
+
 def test_other_tests_around_them_are_torn_down(project, tasks, swift):
     test = (
         "import pytest\n@pytest.fixture(scope='module', autouse=True)\ndef around():\n    yield\n"

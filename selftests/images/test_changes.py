@@ -97,6 +97,12 @@ def test_list_that_cannot_be_read(lower, line):
         changes([*SAME, *lines], lower(BASE), NOW)
 
 
+def test_folders_may_be_nested_deeper_than_python_recurses(lower):
+    deep = ["/".join(["d"] * depth) for depth in range(1, 1500)]
+    below = lower(dict.fromkeys(deep, (FOLDER, 5)) | {f"{deep[-1]}/f": (FILE, 5)})
+    assert changes([f"41ed 5 ./{path}" for path in deep], below, NOW).removed == (f"{deep[-1]}/f",)
+
+
 def test_whiteout_is_a_device_with_no_numbers():
     header = tarfile.TarInfo.frombuf(whiteout("etc/" + "n" * 90), "utf-8", "surrogateescape")
     assert (header.type, header.devmajor, header.devminor) == (tarfile.CHRTYPE, 0, 0)

@@ -19,6 +19,12 @@ def test_index(tmp_path):
     assert index.bytecode == ("app/__pycache__/a.pyc",)
 
 
+def test_an_image_may_hold_larger_files_than_a_packed_task(tmp_path, monkeypatch):
+    monkeypatch.setattr("pytest_otval.task.packed.image.MAX_BYTES", 10)
+    index = index_of(pack(tmp_path / "a.sqfs", {"weights": "x" * 11}))
+    assert (index.fault, set(index.stamps)) == ("", {"weights"})
+
+
 def test_repository_at_the_root(tmp_path):
     index = index_of(pack(tmp_path / "a.sqfs", {"HEAD": "h", "objects/ab/c": "c"}))
     assert index.repositories == ("",)

@@ -15,29 +15,12 @@ from pytest_otval.images.store import Images
 from pytest_otval.profile import Profile, RegistriesSection
 from pytest_otval.sandbox.apptainer import ApptainerSandbox
 from pytest_otval.sandbox.base import Command, ContainerSpec
-from pytest_otval.sandbox.leftovers import OwnScratch
-from pytest_otval.sandbox.probe import apptainer_maker, choose_flavour
-from pytest_otval.sandbox.toolbox import ensure_toolbox
 from selftests.images.oci_registry import OciRegistry, TinyImage, layer
 
 pytestmark = pytest.mark.integration
 
 BUSYBOX = "/.otval/busybox"
 CANARY = "canary-password"
-
-
-@pytest.fixture(scope="module")
-def machine(tmp_path_factory):
-    """Sandbox and scratch."""
-    folder = tmp_path_factory.mktemp("machine")
-    toolbox = ensure_toolbox(folder)
-    scratch = OwnScratch(folder)
-    make = apptainer_maker(toolbox, scratch, "none")
-    flavour = choose_flavour(Profile(name="x").sandbox.flavours, make, toolbox, scratch)
-    if flavour.name == "fakeroot-preload":
-        pytest.skip("the fakeroot program needs a C library in the image, which busybox has not")
-    yield make(flavour), scratch
-    scratch.close()
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +47,7 @@ def server(monkeypatch, tmp_path):
 @pytest.fixture
 def images(machine, server, tmp_path):
     """Make what another run makes over the same store."""
-    sandbox, scratch = machine
+    sandbox, _, scratch = machine
     section = RegistriesSection(plain_http=(server.host,), login=(server.host,))
     profile = Profile(name="x", registries=section, image_sources=("registry",))
 
@@ -103,7 +86,7 @@ def test_from_a_tag_to_a_container(images, machine, server, image, tmp_path):
     server.stop()
     assert images().ensure(asked) == first
     assert images(offline=True).ensure(asked) == first
-    assert [path.name for path in machine[1].folder.iterdir() if path.name.startswith("pull-")] == []
+    assert [path.name for path in machine[2].folder.iterdir() if path.name.startswith("pull-")] == []
 
 
 def test_password_is_written_nowhere(images, machine, server, image, tmp_path, monkeypatch):

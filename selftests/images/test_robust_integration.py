@@ -145,13 +145,9 @@ def test_read_only_store_makes_nothing(place, read_only):
 
 
 @pytest.mark.parametrize("full", ["store", "scratch"])
-def test_full_disk_is_nobodys_fault(start, place, full):
-    """Needs a file system of 20 MB that the user can write to; ``.ci/run`` mounts one."""
-    small = os.environ.get("OT_TEST_SMALL_SCRATCH", "")
-    if not small and not os.environ.get("CI"):
-        pytest.skip("OT_TEST_SMALL_SCRATCH names no small file system (mount -t tmpfs -o size=20m)")
+def test_full_disk_is_nobodys_fault(start, place, full, small_scratch):
     store, scratch, folder = place
-    corner = Path(small, f"images-{os.getpid()}")
+    corner = Path(small_scratch, f"images-{os.getpid()}")
     corner.mkdir()
     try:
         if full == "store":

@@ -46,12 +46,13 @@ def node(tmp_path, monkeypatch):
 
 
 def copies(node):
-    return sorted(path.name[0] for path in (node / FOLDER).iterdir())
+    return sorted(path.read_text()[0] for path in (node / FOLDER).iterdir())
 
 
 def age(node, letter, seconds):
     then = time.time() - seconds
-    os.utime(node / FOLDER / f"{letter * 64}.sqfs", (then, then))
+    (copy,) = (path for path in (node / FOLDER).iterdir() if path.read_text()[0] == letter)
+    os.utime(copy, (then, then))
 
 
 def test_each_file_is_copied_once(image, node):
@@ -69,6 +70,23 @@ def test_large_file_is_copied_once_it_is_worth_it(image, node, monkeypatch):
     made, where = image("a"), Staging(node)
     assert [where.staged(made) == made for _ in range(4)] == [True, True, False, False]
     assert Staging(node).staged(made) != made, "another process finds the copy"
+
+
+def test_copy_of_other_bytes_is_no_copy(image, node):
+    made = image("a")
+    before = Staging(node).staged(made).files[0]
+    made.files[0].write_bytes(b"b" * 12)
+    content = hashlib.sha256(made.files[0].read_bytes()).hexdigest()
+    write_record(made.files[0].parent, Record("a" * 64, content, "base", 12, ImageConfig(), False))
+    after = Staging(node).staged(made).files[0]
+    assert (before.read_bytes(), after.read_bytes()) == (b"a" * 10, b"b" * 12)
+
+
+def test_copy_that_was_cut_short_is_made_again(image, node):
+    made = image("a")
+    copy = Staging(node).staged(made).files[0]
+    copy.write_bytes(b"a")
+    assert Staging(node).staged(made).files[0].read_bytes() == b"a" * 10
 
 
 def test_damage_in_the_store_is_found_and_made_anew(image, node):
