@@ -16,6 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_doctor(commands)
     _add_image(commands)
+    _add_runtime(commands)
     _add_dataset(commands)
     _add_report(commands)
     _add_checks(commands)
@@ -44,6 +45,12 @@ def _add_image(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     from pytest_otval.cluster.image_command import add_arguments
 
     add_arguments(commands.add_parser("image", help="plan, make, list, check and publish images"), _add_cluster)
+
+
+def _add_runtime(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from pytest_otval.cluster.runtime_command import add_arguments
+
+    add_arguments(commands.add_parser("runtime", help="make, list and check runtimes"), _add_cluster)
 
 
 def _add_dataset(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

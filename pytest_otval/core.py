@@ -63,6 +63,7 @@ REASONS: Mapping[str, Reason] = {
         memory_limit="the task used more than memory_mb",
         storage_limit="the task wrote more than storage_mb",
         tampered="the container's root was left so that no clean container starts on it",
+        attack_paid="a script that solves nothing scored above the threshold; its id is in the headline",
         flaky="some attempts gave the expected answer and some did not",
         env_missing="task.toml asks for a variable of the host that is not set and has no default",
     ),
@@ -89,6 +90,7 @@ REASONS: Mapping[str, Reason] = {
         allowlist="the task asks for an allowlist network, which cannot be enforced here",
         needs_network="the task asks for the public network and this run has none",
         unsupported_instruction="the Dockerfile uses an instruction that is not supported yet",
+        no_attack="no attack of those chosen could be tried on the task",
         clock_not_shifted="programs of the image do not follow a shifted clock, such as static ones and those of musl",
     ),
 }
@@ -196,6 +198,9 @@ class StageResult:
 
 Rules = Literal["harbor", "default", "strict"]
 Network = Literal["none", "public"]
+Isolation = Literal["none", "fresh"]
+"""Of a shared verifier. none: as Harbor has it, one container for both phases; fresh: a new container over what the
+agent left, after the hand-over, with an environment of its own."""
 
 
 def node_id(dataset: str, task: str | None, stage: str) -> str:

@@ -58,6 +58,9 @@ class Line:
     """Findings of the static stage."""
     fixes: Sequence[Mapping[str, Any]] = ()
     """What ``--otval-fix`` changed before the answer, and what it could not."""
+    attacks: Mapping[str, str] = field(default_factory=dict)
+    """Of the adversary stage, by id: paid, accepted, stopped, tampered, applied (not paid, and no solution shows that
+    anything would) or not-applied."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Per phase, and ``total``."""
     cached_from: str | None = None

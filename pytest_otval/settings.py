@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 
-from pytest_otval.core import Rules, Severity
+from pytest_otval.core import Isolation, Rules, Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,10 @@ class VerdictSettings:
     """Run the verifier's tests in random order, where the verifier runs pytest."""
     clock_shift: str = ""
     """How far the verifier's clock is put forward, as ``400d`` or ``-12h``; empty: not at all."""
+    isolation: Isolation | None = None
+    """Of shared verifiers; None: what the task says, else its dataset, else fresh."""
+    attacks: tuple[str, ...] = ()
+    """Ids of the attacks that the adversary stage tries; none: the whole battery."""
     severity: Severity = Severity.ERROR
     """The mildest finding that fails the static stage."""
     flavour: str = ""
@@ -65,6 +69,8 @@ class RunSettings:
     """Keep the scratch folders of trials, and evidence as loose files."""
     fix: bool = False
     """Repair what the static stage finds and can repair; the repaired task is what is asked about."""
+    save_runtimes: bool = False
+    """Install and save the runtimes that scripts ask for and the cache does not have, and name them in the tasks."""
     repeat: int = 1
     """How many attempts a stage that can repeat makes. More of them find more; none changes what one attempt gives."""
     stop_if: str = ""

@@ -35,6 +35,11 @@ class Workspace:
         return self.root / "images"
 
     @property
+    def runtimes(self) -> Path:
+        """Cached runtimes: ``$OT_RUNTIME_CACHE`` where that is set, else a folder of the workspace."""
+        return Path(os.environ.get("OT_RUNTIME_CACHE") or self.root / "runtimes").absolute()
+
+    @property
     def cache(self) -> Path:
         """What can be computed again."""
         return self.root / "cache"

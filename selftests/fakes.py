@@ -13,6 +13,7 @@ from pytest_otval.checks.cache import FindingsCache
 from pytest_otval.checks.registry import all_checks
 from pytest_otval.core import Conclusion, StageResult
 from pytest_otval.images.model import Image, ImageConfig, ImageRequest
+from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.sandbox.admission import Admission
 from pytest_otval.sandbox.base import Command, CommandResult, ContainerSpec, Ended, NoStartError
 from pytest_otval.sandbox.budget import Budget
@@ -147,6 +148,7 @@ class FakeMachine:
     """What stages ask of ``pytest_otval.stages.machine.Machine``."""
 
     def __init__(self, folder: Path, sandbox: FakeSandbox, images: FakeImages, verdict: VerdictSettings) -> None:
+        self.folder = folder
         self.sandbox = sandbox
         self.images = images
         self.checks = all_checks()
@@ -159,7 +161,8 @@ class FakeMachine:
         self.admission = Admission(folder / "scratch", Budget((0, 1), 4096))
 
     def bench(self) -> Bench:
-        return Bench(self.sandbox, self.scratch, self.images.ensure, self.allow_public, self.admission)
+        runtimes = Runtimes(self.folder / "runtimes")
+        return Bench(self.sandbox, self.scratch, self.images.ensure, self.allow_public, self.admission, runtimes)
 
 
 def writes_reward(text: str | None, name: str = "reward.txt") -> Script:

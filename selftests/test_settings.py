@@ -13,6 +13,8 @@ OTHER = {
     "timeout_multiplier": 2.0,
     "shuffle_tests": True,
     "clock_shift": "1d",
+    "isolation": "none",
+    "attacks": ("pth",),
     "severity": Severity.INFO,
     "flavour": "userns",
 }

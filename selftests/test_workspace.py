@@ -55,3 +55,10 @@ def test_scratch_that_is_a_link_is_refused(monkeypatch, tmp_path):
     (tmp_path / f"otval-{os.getuid()}").symlink_to("theirs")
     with pytest.raises(OtvalUsageError, match="OT_SCRATCH"):
         scratch()
+
+
+def test_the_cache_of_runtimes_may_lie_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.delenv("OT_RUNTIME_CACHE", raising=False)
+    assert Workspace(tmp_path).runtimes == tmp_path / "runtimes"
+    monkeypatch.setenv("OT_RUNTIME_CACHE", str(tmp_path / "elsewhere"))
+    assert Workspace(tmp_path).runtimes == tmp_path / "elsewhere"

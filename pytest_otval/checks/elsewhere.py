@@ -122,6 +122,13 @@ ELSEWHERE = {
             "repair the task, or set a new date",
         ),
         Told(
+            "ds-accepted-expired",
+            W,
+            "dataset",
+            "An expired entry no longer accepts an attack.",
+            "close the way it takes, or set a new date",
+        ),
+        Told(
             "ds-duplicate-task",
             W,
             "dataset",
@@ -227,6 +234,13 @@ ELSEWHERE = {
             "keep what the agent does not need out of the image",
         ),
         Told(
+            "weak-in-process",
+            W,
+            "attack",
+            "Code of the product runs in the process of the tests and decides what they report; no container stops it.",
+            "what the finding says of the attack; or [otval.accepted.ATTACK] in dataset.toml",
+        ),
+        Told(
             "allow-no-reason",
             W,
             "allow",
@@ -245,6 +259,7 @@ AT_BUILD = frozenset(name for name, told in ELSEWHERE.items() if told.family == 
 
 NEVER_ALLOWED = frozenset(
     {"toml-missing", "toml-unreadable", "toml-parse", "toml-invalid"}
-    | {name for name, told in ELSEWHERE.items() if told.family == "allow"}
+    | {name for name, told in ELSEWHERE.items() if told.family in ("allow", "attack")}
 )
-"""Findings that cannot be allowed: no question can be asked of a task whose task.toml says nothing."""
+"""Findings that cannot be allowed: no question can be asked of a task whose task.toml says nothing, and attacks are
+accepted in dataset.toml."""

@@ -20,7 +20,7 @@ def add_arguments(image: argparse.ArgumentParser, add_cluster: Callable[[argpars
 
     def add(name: str, help: str, module: str, function: str, cluster: bool = False) -> argparse.ArgumentParser:
         parser = actions.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
-        parser.set_defaults(run=lambda arguments: _run(module, function, arguments))
+        parser.set_defaults(run=lambda arguments: run_action(module, function, arguments))
         if cluster:
             add_cluster(parser)
         return parser
@@ -72,7 +72,8 @@ def add_arguments(image: argparse.ArgumentParser, add_cluster: Callable[[argpars
     add("prepare", "make what the cluster profile's [setup] prepare names", "pytest_otval.cluster.prepare", "run", True)
 
 
-def _run(module: str, function: str, arguments: argparse.Namespace) -> int:
+def run_action(module: str, function: str, arguments: argparse.Namespace) -> int:
+    """Import an action and carry it out; return its exit status. Raises OtvalUsageError where a path is at fault."""
     action: Callable[[argparse.Namespace], int] = getattr(importlib.import_module(module), function)
     try:
         status = action(arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
 import os
 import re
@@ -61,6 +62,19 @@ def add_options(parser: pytest.Parser) -> None:
         help="put the verifier's clock forward, as 400d or -12h",
     )
     group.addoption(
+        "--otval-isolation",
+        choices=("none", "fresh"),
+        default=None,
+        help="how far a verifier is kept from what the agent left (default: as task or dataset says, else fresh)",
+    )
+    group.addoption(
+        "--otval-attacks",
+        type=attack_ids,
+        default="",
+        metavar="ID,...",
+        help="the attacks that the adversary stage tries (default: all of the battery)",
+    )
+    group.addoption(
         "--otval-repeat",
         type=positive_integer,
         default=1,
@@ -84,6 +98,12 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_true",
         default=False,
         help="repair what static finds and can surely repair, in the tasks themselves, and show what was changed",
+    )
+    group.addoption(
+        "--otval-save-runtimes",
+        action="store_true",
+        default=False,
+        help="install and save the runtimes that tasks' scripts ask for, and write which into the tasks",
     )
     group.addoption(
         "--otval-tasks", default="", metavar="GLOB", help="take only tasks whose names match a shell pattern"
@@ -143,6 +163,19 @@ def duration(text: str) -> str:
     return text
 
 
+def attack_ids(text: str) -> str:
+    """Return ids of attacks as they are, once each of them is known. Raises ArgumentTypeError."""
+    if text:
+        from pytest_otval.attacks.battery import battery
+
+        for name in text.split(","):
+            if name not in battery():
+                close = difflib.get_close_matches(name, battery(), n=1)
+                hint = f"did you mean {close[0]}?" if close else "docs/adversary.md lists them"
+                raise argparse.ArgumentTypeError(f"there is no attack {name!r}: {hint}")
+    return text
+
+
 def cluster_name(config: pytest.Config) -> str:
     """Return the name of the cluster profile."""
     return str(config.getoption("--otval-cluster")) or os.environ.get("OT_CLUSTER", "") or "local"
@@ -165,6 +198,8 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         timeout_multiplier=config.getoption("--otval-timeout-multiplier"),
         shuffle_tests=config.getoption("--otval-shuffle-tests"),
         clock_shift=config.getoption("--otval-clock-shift"),
+        isolation=config.getoption("--otval-isolation"),
+        attacks=tuple(sorted(set(filter(None, config.getoption("--otval-attacks").split(","))))),
         severity=Severity(config.getoption("--otval-severity")),
         linters=config.getoption("--otval-linters"),
         flavour=flavour,
@@ -174,6 +209,7 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         cluster=cluster_name(config),
         keep=config.getoption("--otval-keep"),
         fix=config.getoption("--otval-fix"),
+        save_runtimes=config.getoption("--otval-save-runtimes"),
         repeat=config.getoption("--otval-repeat"),
         stop_if=config.getoption("--otval-stop-if"),
         limit=config.getoption("--otval-limit"),

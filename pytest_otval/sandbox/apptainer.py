@@ -16,7 +16,7 @@ import sh
 from pytest_otval.core import Conclusion
 from pytest_otval.sandbox.base import TOOLBOX, Bind, ContainerSpec
 from pytest_otval.sandbox.container import RunningContainer
-from pytest_otval.sandbox.first_process import first_argv
+from pytest_otval.sandbox.first_process import OWN_LAYERS, first_argv
 from pytest_otval.sandbox.gpus import runtime_flags
 from pytest_otval.sandbox.leftovers import OwnScratch
 from pytest_otval.sandbox.limits import cores
@@ -111,13 +111,24 @@ class ApptainerSandbox:
                 overlay = self._scratch.new("overlay")
                 stack.callback(self.remove, overlay)
             overlay.mkdir(parents=True, exist_ok=True)
+            written = [overlay]
+            layered = self._layered(spec)
+            argv = self._argv(spec, overlay)
+            if layered:
+                own = self._scratch.new("own-layers")
+                stack.callback(self.remove, own)
+                for number in range(len(layered)):
+                    for name in ("upper", "work"):
+                        (own / str(number) / name).mkdir(parents=True)
+                written.append(own)
+                argv += _bind_words(Bind(own, OWN_LAYERS))
             container = RunningContainer(
-                [*self._argv(spec, overlay), str(spec.image[0]), *first_argv(keep_fakeroot=spec.for_build)],
+                [*argv, str(spec.image[0]), *first_argv(spec.for_build, [bind.target for bind in layered])],
                 _host_environment(),
                 spec.limits,
                 cores(spec.limits.cpus, spec.cores),
                 on_start=self._scratch.record,
-                storage_bytes=lambda: self.size(overlay),
+                storage_bytes=lambda: sum(map(self.size, written)),
                 gpus=spec.gpus,
             )
             stack.callback(container.close)
@@ -175,10 +186,18 @@ class ApptainerSandbox:
             argv += ["--dns", RESOLVER]
         argv += runtime_flags(spec.gpus)
         for bind in (Bind(self._toolbox, TOOLBOX, "squashfs"), *spec.binds):
-            # A folder bound read-only can be remounted writable by the container's root; an image cannot.
-            suffix = ":image-src=/" if bind.kind == "squashfs" else ""
-            argv += ["--bind", f"{bind.source}:{bind.target}{suffix}"]
+            argv += _bind_words(bind)
         return argv
+
+    def _layered(self, spec: ContainerSpec) -> list[Bind]:
+        """Return the binds that get a layer of their own: without power over mounts there is none."""
+        return [bind for bind in spec.binds if bind.own_layer and self._flavour.name != "userns"]
+
+
+def _bind_words(bind: Bind) -> list[str]:
+    # A folder bound read-only can be remounted writable by the container's root; an image cannot.
+    suffix = f":image-src={bind.inside}" if bind.kind == "squashfs" else ""
+    return ["--bind", f"{bind.source}:{bind.target}{suffix}"]
 
 
 def _host_environment() -> dict[str, str]:

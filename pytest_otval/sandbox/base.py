@@ -37,6 +37,11 @@ class Bind:
     source: Path
     target: str
     kind: Literal["folder", "squashfs"] = "folder"
+    inside: str = "/"
+    """Which folder of a squashfs is shown."""
+    own_layer: bool = False
+    """Whether a squashfs can be written to: in a layer of this one container, which goes with it. A flavour whose root
+    may not mount (``userns``) leaves it read-only."""
 
 
 @dataclass(frozen=True, slots=True)

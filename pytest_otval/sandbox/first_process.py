@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pytest_otval.sandbox.base import TOOLBOX, Command
 
@@ -30,6 +30,22 @@ fi
 # Delegated control groups belong to the user: nothing of them is shown. The rest only a runner that is root could
 # write.
 
+OWN_LAYERS = f"{TOOLBOX}/own-layers"
+"""Where the host's folder for writable layers is bound until they are mounted; a folder with ``upper`` and ``work`` for
+each, by number."""
+
+_LAYER = """
+mount -t overlay -o lowerdir=$1,upperdir=$2/upper,workdir=$2/work,userxattr own-layer $1 ||
+{ cp -a $1/. $2/upper/ && mount -o bind $2/upper $1; }
+# At the very path: a link that somebody left on the way to it leads elsewhere, and may be turned.
+if ! awk -v path=$1 '$2 == path && $4 ~ /^rw/ { found = 1 } END { exit !found }' /proc/mounts; then
+  echo "no writable layer can be mounted at $1" >&7
+  exit 1
+fi
+"""
+"""Puts a writable layer over a read-only mount. Kernels before 5.11 give overlays to the host's root alone: a copy
+serves as well, only slower. In a namespace above the task's, which can undo neither."""
+
 _NEST = """
 own=$(readlink /proc/self/ns/user)
 uids=$(awk '{print $1, $1, $3}' /proc/self/uid_map)
@@ -45,18 +61,28 @@ exec $B nsenter -t $! -U -m --preserve-credentials $B sh -c "kill $!; exec $B sh
 _FAKEROOT_NEEDS = ("LD_PRELOAD", "FAKEROOTKEY", "FAKED_MODE", "FAKEROOTDONTTRYCHOWN")
 
 
-def first_argv(keep_fakeroot: bool) -> tuple[str, ...]:
+def first_argv(keep_fakeroot: bool, own_layers: Sequence[str] = ()) -> tuple[str, ...]:
     """Return what the container runs first; ``keep_fakeroot`` lets the ``fakeroot`` program's variables through.
 
     Two shells: the outer makes the kernel's switches read-only, then starts the inner in a user and mount namespace
     below with the same uids. What was mounted before is locked there: the task's root can neither unmount nor remount
     it, and it has no power over the network namespace. This matters most for a runner that is root, whose container
     root is the kernel's own root to /proc/sys. (Low ports and ping are opened to all users in exchange.)
+
+    ``own_layers`` are the mounts that get a writable layer, in the order of the folders at ``OWN_LAYERS``.
     """
     keep = " ".join(f'${{{name}:+{name}="${name}"}}' for name in _FAKEROOT_NEEDS) if keep_fakeroot else ""
     # Noise of the preparation is no word of the task: it goes nowhere, the inner shell gets the real stderr as 7.
     clean = f"exec 7>&2 2>/dev/null; exec {TOOLBOX}/busybox env -i {keep} {TOOLBOX}/busybox sh -c"
-    return (f"{TOOLBOX}/busybox", "sh", "-c", f"{clean} {shlex.quote(f'B={TOOLBOX}/busybox' + _PREPARE + _NEST)}")
+    script = f"B={TOOLBOX}/busybox{_PREPARE}{_layers(own_layers)}{_NEST}"
+    return (f"{TOOLBOX}/busybox", "sh", "-c", f"{clean} {shlex.quote(script)}")
+
+
+def _layers(targets: Sequence[str]) -> str:
+    if not targets:
+        return ""
+    calls = [f"layer {shlex.quote(target)} {OWN_LAYERS}/{number}\n" for number, target in enumerate(targets)]
+    return f"layer() {{{_LAYER}}}\n{''.join(calls)}umount {OWN_LAYERS}\n"
 
 
 SHELL = [f"{TOOLBOX}/busybox", "sh", "-s"]

@@ -1,6 +1,7 @@
 """The toolbox: a read-only squashfs with a static busybox, mounted in each container before anything of a task.
 
-It is also a complete tiny image (``busybox``, ``sh`` and the mount points a runtime wants), which the probes use.
+It is also a complete tiny image (``busybox``, ``sh`` and the mount points a runtime wants), which the probes use. In
+its folder ``lib`` are the scripts that those of tasks source.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ from tempfile import TemporaryDirectory
 
 from pytest_otval.core import Conclusion
 
-_MOUNT_POINTS = ("dev", "proc", "sys", "tmp", "root", "etc", "var/tmp")
+_MOUNT_POINTS = ("dev", "proc", "sys", "tmp", "root", "etc", "var/tmp", "own-layers")
+
+SCRIPTS = Path(__file__).parents[1] / "data" / "toolbox"
+"""What is in ``lib``."""
 
 
 def ensure_toolbox(folder: Path) -> Path:
     """Return the toolbox below ``folder``, packing it where it is missing.
 
-    Its name carries the digest of the busybox it holds, so another busybox makes another file.
+    Its name carries the digest of what it holds, so another busybox makes another file.
     Raises Conclusion ``missing-tool``.
     """
     busybox = _static_busybox()
-    digest = hashlib.sha256(busybox.read_bytes()).hexdigest()
+    scripts = sorted(SCRIPTS.glob("*.sh"))
+    contents = [f"{sorted(_MOUNT_POINTS)}".encode(), *(file.read_bytes() for file in (busybox, *scripts))]
+    digest = hashlib.sha256(b"\0".join(contents)).hexdigest()
     path = folder / f"toolbox-{digest[:16]}.sqfs"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -34,6 +40,10 @@ def ensure_toolbox(folder: Path) -> Path:
             shutil.copyfile(busybox, root / "busybox")
             (root / "busybox").chmod(0o755)
             (root / "sh").symlink_to("busybox")
+            (root / "lib").mkdir()
+            for script in scripts:
+                shutil.copyfile(script, root / "lib" / script.name)
+                (root / "lib" / script.name).chmod(0o644)
             packed = Path(work) / "toolbox.sqfs"
             subprocess.run(
                 ["mksquashfs", root, packed, "-all-root", "-no-progress", "-quiet"],

@@ -12,7 +12,7 @@ from pytest_otval.checks.lint import SH_RULES, SHELL_RULES, lint_checks
 from pytest_otval.checks.linters import hadolint, shellcheck
 from pytest_otval.checks.registry import Check, all_checks
 from pytest_otval.checks.version import checks_version
-from pytest_otval.core import Conclusion, OtvalUsageError
+from pytest_otval.core import Conclusion, Network, OtvalUsageError
 from pytest_otval.images.bases import Bases, ImageSource, chosen_sources, own_sources
 from pytest_otval.images.locks import sweep_half
 from pytest_otval.images.model import Image, ImageRequest
@@ -23,6 +23,8 @@ from pytest_otval.images.steps import base_plan
 from pytest_otval.images.store import Images
 from pytest_otval.leaks.scan import scan_version
 from pytest_otval.profile import Profile
+from pytest_otval.runtimes.build import Installer
+from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.sandbox.admission import Admission
 from pytest_otval.sandbox.apptainer import FLAVOURS, ApptainerSandbox
 from pytest_otval.sandbox.budget import node_budget
@@ -131,6 +133,18 @@ class Machine:
             admission=self.admission,
         )
 
+    @cached_property
+    def runtimes(self) -> Runtimes:
+        """The cache of runtimes."""
+        return Runtimes(self._workspace.runtimes)
+
+    @cached_property
+    def installer(self) -> Installer:
+        """Who puts runtimes into the cache."""
+        network: Network = "public" if self.allow_public else "none"
+        site, scratch_folder = self.profile.build, self.scratch.folder
+        return Installer(self.runtimes, self.sandbox, site, scratch_folder, self.admission, network)
+
     def _puller(self) -> Puller:
         slots, at_once = scratch(self.profile.scratch.path), self.profile.registries.pulls
         return Puller(Registry.of(self.profile), self.sandbox, self.scratch.folder, slots, at_once)
@@ -149,7 +163,8 @@ class Machine:
     def bench(self) -> Bench:
         """Return what trials need."""
         keep = self.settings.run.keep
-        return Bench(self.sandbox, self.scratch, self._trial_image, self.allow_public, self.admission, keep)
+        public, admission = self.allow_public, self.admission
+        return Bench(self.sandbox, self.scratch, self._trial_image, public, admission, self.runtimes, keep)
 
     def _trial_image(self, request: ImageRequest) -> Image:
         image = self.images.ensure(request)
@@ -193,7 +208,7 @@ def probe_flavour(workspace: Workspace, profile: Profile) -> tuple[str, list[str
         make = apptainer_maker(toolbox, own, profile.network.public)
         flavour = choose_flavour(profile.sandbox.flavours, make, toolbox, own)
         swept = sweep(own.folder.parent, make(flavour).remove)
-        files = sweep_half(workspace.images) + sweep_staged(own.folder.parent)
-        return flavour.name, [*swept, f"images: {files} files of killed builds removed"] if files else swept
+        files = sweep_half(workspace.images) + sweep_staged(own.folder.parent) + sweep_half(workspace.runtimes)
+        return flavour.name, [*swept, f"images, runtimes: {files} files of killed builds removed"] if files else swept
     finally:
         own.close()

@@ -52,5 +52,6 @@ STAGES = (
         by_default=True,
         repeats=True,
     ),
+    Stage("adversary", "pytest_otval.stages.adversary:answer", "can the verifier be made to pay for nothing?"),
 )
 """Our own stages, in the order they run."""

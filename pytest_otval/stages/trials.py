@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, get_args
 
-from pytest_otval.core import REASONS, Conclusion, Rules, StageResult, Verdict
+from pytest_otval.core import REASONS, Conclusion, Isolation, Rules, StageResult, Verdict
 from pytest_otval.images.model import Image
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import (
@@ -43,7 +44,7 @@ def oracle(machine: Machine, question: Question) -> StageResult:
     Where processes of the solution were alive at the end of their phase and the score was wrong, the task may mean a
     service that has to go on: the trial is repeated in scope ``trial``, and the scope that passed is recorded.
     """
-    agent, scope = machine.agent("oracle"), declared_scope(question)
+    agent, scope = machine.agent("oracle"), declared_scope(machine, question)
     result = trial_stage(machine, question, agent, scope)
     services = any(step["left_alive"] for trial in result.facts.get("trials", ()) for step in trial["steps"])
     if result.verdict is Verdict.FAIL and scope == "phase" and services:
@@ -56,14 +57,32 @@ def oracle(machine: Machine, question: Question) -> StageResult:
 
 def noop(machine: Machine, question: Question) -> StageResult:
     """Do nothing; a score of at most ``noop_max`` is expected."""
-    return trial_stage(machine, question, machine.agent("noop"), declared_scope(question))
+    return trial_stage(machine, question, machine.agent("noop"), declared_scope(machine, question))
 
 
-def declared_scope(question: Question) -> Scope:
-    """Return how long the agent's processes live, as the task or its dataset declares it."""
+def declared_scope(machine: Machine, question: Question) -> Scope:
+    """Return how long the agent's processes live, as the task declares it or isolation ``none`` brings along."""
+    declared = _metadata(question).get("process_scope") == "trial"
+    return "trial" if declared or isolation_of(machine, question) == "none" else "phase"
+
+
+def isolation_of(machine: Machine, question: Question) -> Isolation | Literal["separate"]:
+    """Return how far the verifier is kept from what the agent left: as the run says, else the task, else its dataset.
+
+    Of a task whose verifiers are all separate it is ``separate``. Raises Conclusion ``bad-task``.
+    """
+    if all(step.verifier_mode == "separate" for step in question.task.steps):
+        return "separate"
+    declared = _metadata(question).get("isolation", question.settings.isolation)
+    if declared not in get_args(Isolation):
+        raise Conclusion("bad-task", f'[metadata.otval] isolation = {declared!r}: write "none" or "fresh"')
+    chosen: Isolation = machine.settings.verdict.isolation or declared
+    return chosen
+
+
+def _metadata(question: Question) -> Mapping[str, Any]:
     ours = config_of(question.task).metadata.get("otval", {})
-    declared = isinstance(ours, dict) and ours.get("process_scope") == "trial"
-    return "trial" if declared or question.settings.isolation == "none" else "phase"
+    return ours if isinstance(ours, dict) else {}
 
 
 def trial_stage(machine: Machine, question: Question, agent: Agent, scope: Scope) -> StageResult:
@@ -77,10 +96,13 @@ def trial_stage(machine: Machine, question: Question, agent: Agent, scope: Scope
         agent.check(task, step)
     image = _images(machine, question)
     require_owners(task, image, machine.sandbox)
-    evidence = question.evidence if scope == declared_scope(question) else question.evidence / "scope-trial"
+    evidence = evidence_of(machine, question, scope)
     verdict = machine.settings.verdict
     conditions = Conditions.of(verdict, question.attempt)
-    outcome = run_trial(machine.bench(), task, image, agent, scope, question.settings, evidence, conditions)
+    isolation = isolation_of(machine, question)
+    level: Isolation = "fresh" if isolation == "separate" else isolation
+    settings = question.settings
+    outcome = run_trial(machine.bench(), task, image, agent, scope, settings, evidence, conditions, level)
     answer = judge(outcome, question.settings, verdict.rules, _strategy(question))
     headline = "; ".join(filter(None, (answer.headline, _order_note(outcome))))
     write_harbor_result(task, outcome, answer.harbor)
@@ -95,8 +117,9 @@ def trial_stage(machine: Machine, question: Question, agent: Agent, scope: Scope
     }
     facts = {
         "image": image_facts(image),
+        "runtimes": _runtimes(outcome),
         "scope": scope,
-        "isolation": "none" if scope == "trial" else _isolation(question),
+        "isolation": "none" if scope == "trial" else isolation,
         "seconds": _rounded(outcome.seconds),
         "trials": [trial],
         "rewards": answer.rewards,
@@ -106,6 +129,16 @@ def trial_stage(machine: Machine, question: Question, agent: Agent, scope: Scope
         "reproduce": outcome.reproduce,
     }
     return StageResult(answer.reason, headline, answer.log, facts)
+
+
+def evidence_of(machine: Machine, question: Question, scope: Scope) -> Path:
+    """Return where a trial leaves its logs."""
+    return question.evidence if scope == declared_scope(machine, question) else question.evidence / "scope-trial"
+
+
+def _runtimes(outcome: TrialOutcome) -> list[str]:
+    """Return what the phases had, each once, as the ledger names it."""
+    return list(dict.fromkeys(filter(None, (outcome.runtime, *(step.runtime for step in outcome.steps)))))
 
 
 def _order_note(outcome: TrialOutcome) -> str:
@@ -136,11 +169,6 @@ def _images(machine: Machine, question: Question) -> Image:
 
 def _strategy(question: Question) -> str:
     return str(config_of(question.task).multi_step_reward_strategy or "mean")
-
-
-def _isolation(question: Question) -> str:
-    separate = all(step.verifier_mode == "separate" for step in question.task.steps)
-    return "separate" if separate else "shared"
 
 
 def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import tomli
 
-from pytest_otval.core import NAME, Finding, Severity, Verdict
+from pytest_otval.core import NAME, Finding, Isolation, Severity, Verdict
 from pytest_otval.task.allowed import Allowance, read_allowances
 from pytest_otval.task.lines import KeyPath, Lines, dotted
 from pytest_otval.task.reading import NotReadableError, read_regular
@@ -27,7 +27,8 @@ DATASET_TOML = "dataset.toml"
 MAX_TOML_BYTES = 16 * 1024 * 1024
 """[[tasks]] of a published dataset has one entry a task."""
 
-KNOWN_BAD_KEYS = ("reason", "owner", "expires", "stages")
+ACCEPTED_KEYS = ("reason", "owner", "expires")
+KNOWN_BAD_KEYS = (*ACCEPTED_KEYS, "stages")
 
 DIGEST = re.compile(r"sha256:[a-f0-9]{64}")
 PACKAGE_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*/[a-zA-Z0-9][a-zA-Z0-9._-]*")
@@ -53,6 +54,19 @@ class KnownBad:
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """An attack that is known to pay: it is recorded and fails nothing."""
+
+    reason: str
+    owner: str
+    expires: datetime.date
+    """The last day it applies."""
+
+    def __str__(self) -> str:
+        return f"accepted until {self.expires} ({self.owner}): {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetSettings:
     """The [otval] table."""
 
@@ -66,10 +80,12 @@ class DatasetSettings:
     """noop and attacks pass at a score of at most this."""
     reward_range: tuple[float, float] = (0.0, 1.0)
     """Lowest and highest valid score."""
-    isolation: Literal["phases", "none"] = "phases"
-    """none: services of the tasks must outlive the agent, so agent and verifier share one container."""
+    isolation: Isolation = "fresh"
+    """Of shared verifiers, unless the task says otherwise."""
     known_bad: Mapping[str, KnownBad] = field(default_factory=dict)
     """By task name; expired entries are left out."""
+    accepted: Mapping[str, Accepted] = field(default_factory=dict)
+    """By the attack's id; expired entries are left out."""
     allow: tuple[Allowance, ...] = ()
     """Findings that are allowed in many tasks; expired entries are left out."""
     harbor_lint: Mapping[str, Any] = field(default_factory=dict)
@@ -165,6 +181,8 @@ class _Reader:
         for key, value in table.items():
             if key == "known_bad":
                 good[key] = dict(self.known_bad(value))
+            elif key == "accepted":
+                good[key] = dict(self.accepted(value))
             elif key == "allow":
                 good[key] = tuple(self.allowances(value))
             elif key in SETTINGS:
@@ -174,7 +192,7 @@ class _Reader:
                 except (TypeError, ValueError):
                     self.say("ds-invalid", Severity.ERROR, ("otval", key), f"{short_repr(value)} is not {wanted}")
             else:
-                self.unknown(("otval", key), [*SETTINGS, "known_bad", "allow"])
+                self.unknown(("otval", key), [*SETTINGS, "known_bad", "accepted", "allow"])
         return DatasetSettings(**good)
 
     def unknown(self, path: KeyPath, known: list[str]) -> None:
@@ -195,12 +213,8 @@ class _Reader:
             return
         for name, entry in tasks.items():
             path = ("otval", "known_bad", name)
-            if not isinstance(entry, dict) or not _is_known_bad(entry):
-                fix = 'write {reason = "...", owner = "...", expires = 2030-01-31}'
-                self.say("ds-invalid", Severity.ERROR, path, "needs reason, owner and a date expires", fix)
+            if not self.is_owned(entry, path, KNOWN_BAD_KEYS):
                 continue
-            for key in entry.keys() - set(KNOWN_BAD_KEYS):
-                self.unknown((*path, key), list(KNOWN_BAD_KEYS))
             stages = entry.get("stages", ["oracle"])
             if not isinstance(stages, list) or not stages or not all(isinstance(stage, str) for stage in stages):
                 message = f"{short_repr(stages)} is no list of stages"
@@ -213,6 +227,32 @@ class _Reader:
                 self.say("ds-known-bad-expired", Severity.WARNING, path, message, fix)
             else:
                 yield name, known
+
+    def accepted(self, attacks: Any) -> Iterator[tuple[str, Accepted]]:
+        if not isinstance(attacks, dict):
+            self.say("ds-invalid", Severity.ERROR, ("otval", "accepted"), "is no table of attacks")
+            return
+        for name, entry in attacks.items():
+            path = ("otval", "accepted", name)
+            if not self.is_owned(entry, path, ACCEPTED_KEYS):
+                continue
+            accepted = Accepted(entry["reason"], entry["owner"], entry["expires"])
+            if accepted.expires < self.today:
+                message = f"expired on {accepted.expires} and no longer applies"
+                fix = f"{accepted.owner}: close the way it takes, or set a new date"
+                self.say("ds-accepted-expired", Severity.WARNING, path, message, fix)
+            else:
+                yield name, accepted
+
+    def is_owned(self, entry: Any, path: KeyPath, keys: tuple[str, ...]) -> bool:
+        """Whether an entry says why, whose it is and until when; say so where it does not."""
+        if not isinstance(entry, dict) or not _is_owned(entry):
+            fix = 'write {reason = "...", owner = "...", expires = 2030-01-31}'
+            self.say("ds-invalid", Severity.ERROR, path, "needs reason, owner and a date expires", fix)
+            return False
+        for key in entry.keys() - set(keys):
+            self.unknown((*path, key), list(keys))
+        return True
 
 
 def _tables(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -229,7 +269,7 @@ def _is_digest(digest: Any) -> bool:
     return isinstance(digest, str) and DIGEST.fullmatch(digest) is not None
 
 
-def _is_known_bad(entry: Mapping[str, Any]) -> bool:
+def _is_owned(entry: Mapping[str, Any]) -> bool:
     texts = all(isinstance(entry.get(key), str) and entry[key] for key in ("reason", "owner"))
     return texts and type(entry.get("expires")) is datetime.date
 
@@ -270,6 +310,6 @@ SETTINGS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "oracle_min": ("a finite number", _number),
     "noop_max": ("a finite number", _number),
     "reward_range": ("two finite numbers, [lowest, highest]", _range),
-    "isolation": ('"phases" or "none"', _one_of("phases", "none")),
+    "isolation": ('"none" or "fresh"', _one_of("none", "fresh")),
 }
-"""Each key of [otval] but known_bad: what it takes, in words, and the function that checks it."""
+"""Each key of [otval] but those that are tables: what it takes, in words, and the function that checks it."""

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from pytest_otval.core import Conclusion, Network
+from pytest_otval.runtimes.mount import agent_supply
 from pytest_otval.sandbox.base import TOOLBOX, Bind, Command, CommandResult, Container
 from pytest_otval.task.load import Step, Task
 from pytest_otval.task.model import HealthcheckConfig
@@ -15,6 +16,7 @@ from pytest_otval.trial.environment import resolve
 from pytest_otval.trial.files import copy_in, keep_evidence, log_folder
 from pytest_otval.trial.layer import Layer, network_of, require_end, run_script, tail
 from pytest_otval.trial.outcome import StepOutcome, step_folder
+from pytest_otval.trial.runtime import PhaseRuntime
 
 INBOX = "/.otval-inbox"
 """Where a container finds files that are for one of our own commands."""
@@ -39,6 +41,17 @@ class AgentPhase:
         self._env = {**image.env, **resolve(self._config.environment.env, "environment.env")}
         self._workdir = self._config.environment.workdir or image.workdir
 
+    def take_runtime(self) -> PhaseRuntime:
+        """Lay the agent's runtime below all containers of the trial. Raises Conclusion."""
+        supply = agent_supply(self._layer.bench.runtimes, self._task)
+        runtime = PhaseRuntime(supply, self._layer.folder / "agent", self._setup_network)
+        self._layer.runtimes = runtime.layers
+        return runtime
+
+    @property
+    def _setup_network(self) -> Network:
+        return "public" if self._layer.bench.allow_public else "none"
+
     def upload_environment(self) -> None:
         """Copy environment/ into the workdir of a prebuilt image, as Harbor does where nothing in it is built."""
         folder = self._task.path / "environment"
@@ -51,21 +64,23 @@ class AgentPhase:
             self._layer.written = True
             self._inside(container, f'{_LOG_FOLDERS}; cp -a {INBOX}/environment/. "$PWD"', self._workdir)
 
-    def set_up(self) -> None:
+    def set_up(self, runtime: PhaseRuntime) -> None:
         """Run setup_files/setup.sh as root, with the network of builds. Raises Conclusion."""
         if not self._task.has_setup:
             return
         copy = self._layer.folder / "setup_files"
         copy_in(self._task.path / "setup_files", copy)
-        network: Network = "public" if self._layer.bench.allow_public else "none"
-        with self._layer.container(network, [Bind(copy, "/setup_files")]) as container:
-            self._layer.written = True
-            self._inside(container, _LOG_FOLDERS)
-            result = self._ours(
-                container, "setup.txt", "/setup_files/setup.sh", self._config.environment.build_timeout_sec
-            )
-        require_end(result, "setup_files/setup.sh", "setup-timeout")
-        require_zero(result, "setup_files/setup.sh", "setup-failed")
+        script, seconds = "/setup_files/setup.sh", self._config.environment.build_timeout_sec
+        env = runtime.variables(self._env)
+        with runtime.required(self._layer.bench.sandbox):
+            binds = [Bind(copy, "/setup_files"), *runtime.binds(mounted=False)]
+            with self._layer.container(self._setup_network, binds) as container:
+                self._layer.written = True
+                self._inside(container, _LOG_FOLDERS)
+                log = self._evidence / "setup.txt"
+                result = container.run(Command(run_script(script), log, env, None, self._workdir, seconds))
+            require_end(result, "setup_files/setup.sh", "setup-timeout")
+            require_zero(result, "setup_files/setup.sh", "setup-failed")
 
     def needed(self, step: Step) -> bool:
         """Whether anything happens in this phase; an agent that does nothing needs no container."""

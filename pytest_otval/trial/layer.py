@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_otval.core import Conclusion, Network
-from pytest_otval.images.model import Image, ImageRequest
+from pytest_otval.images.model import Files, Image, ImageRequest
+from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.sandbox.admission import Admission
 from pytest_otval.sandbox.base import (
     TOOLBOX,
@@ -36,6 +37,7 @@ class Bench:
     allow_public: bool
     """Whether a phase may have the public network at all."""
     admission: Admission
+    runtimes: Runtimes
     keep: bool = False
     """Leave the trial's folders in place."""
 
@@ -49,6 +51,8 @@ class Layer:
         self.limits = limits
         self.folder = folder
         self.overlay = folder / "overlay"
+        self.runtimes: Files = ()
+        """Layers between the image and the writable one."""
         self.last: ContainerSpec | None = None
         """The latest container over it."""
         self.written = False
@@ -64,7 +68,8 @@ class Layer:
         cores, gpus = (held.cores, held.gpus[: self.limits.gpus]) if held else (None, ())
         if self.written:
             binds = [*self._covers(with_libraries=bool(gpus)), *binds]
-        self.last = spec = ContainerSpec(self.image.files, self.overlay, binds, network, self.limits, cores, gpus)
+        files = (*self.image.files, *self.runtimes)
+        self.last = spec = ContainerSpec(files, self.overlay, binds, network, self.limits, cores, gpus)
         try:
             with self.bench.sandbox.open(spec) as container:
                 yield container

@@ -33,6 +33,8 @@ class StepOutcome:
     verifier_status: int | None = None
     left_alive: int = 0
     """Processes of the agent at the end of its phase."""
+    runtime: str = ""
+    """The verifier's, as the ledger names it; empty for none."""
     test_order: Mapping[str, int] | None = None
     """``seed``, and how many ``tests`` it put in order, where the order of tests was to be another than theirs."""
 
@@ -44,6 +46,7 @@ class StepOutcome:
             "agent_status": self.agent_status,
             "verifier_status": self.verifier_status,
             "left_alive": self.left_alive,
+            **({"runtime": self.runtime} if self.runtime else {}),
             **({} if self.test_order is None else {"test_order": dict(self.test_order)}),
         }
 
@@ -57,6 +60,8 @@ class TrialOutcome:
     evidence: Path
     """Folder with the logs of its phases and what it left below /logs, as Harbor lays them out."""
     steps: list[StepOutcome] = field(default_factory=list)
+    runtime: str = ""
+    """The agent's, as the ledger names it; empty for none."""
     seconds: dict[str, float] = field(default_factory=dict)
     """By phase, and ``total``: from the first file copied to the last reward read; images are made before."""
     reproduce: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_otval.core import Conclusion
+from pytest_otval.core import Conclusion, Isolation, Network
 from pytest_otval.images.model import Image
 from pytest_otval.sandbox.admission import Need
 from pytest_otval.sandbox.base import Bind, ContainerSpec
@@ -29,15 +29,17 @@ def run_trial(
     settings: DatasetSettings,
     evidence: Path,
     conditions: Conditions = ORDINARY,
+    isolation: Isolation = "fresh",
 ) -> TrialOutcome:
     """Run one trial of a task whose images are ready, once the node has room; it never raises for what the task does.
 
-    ``evidence`` gets the logs. Where the trial could not come to its end, the outcome's ``conclusion`` says why.
+    At isolation ``none`` a shared verifier is as Harbor has it, whatever the scope. ``evidence`` gets the logs.
+    Where the trial could not come to its end, the outcome's ``conclusion`` says why.
     """
     outcome = TrialOutcome(agent.name, scope, evidence)
     folder = bench.scratch.new("trial")
     evidence.mkdir(parents=True, exist_ok=True)
-    trial = _Trial(bench, task, image, agent, settings, outcome, folder, conditions)
+    trial = _Trial(bench, task, image, agent, settings, outcome, folder, conditions, isolation)
     try:
         with bench.admission.grant(Need.of([limits_of(one) for one in environments_of(task)])) as granted:
             outcome.seconds["waited"] = granted.waited
@@ -64,6 +66,7 @@ class _Trial:
         outcome: TrialOutcome,
         folder: Path,
         conditions: Conditions,
+        isolation: Isolation,
     ) -> None:
         assert task.config is not None
         self._bench = bench
@@ -71,21 +74,23 @@ class _Trial:
         self._outcome = outcome
         self._folder = folder
         self._settings = settings
-        self._side: Side = "low" if agent.acts else "high"
+        self._isolation = isolation
+        self._side: Side = "low" if agent.name == "oracle" else "high"
         self._layer = Layer(bench, image, limits_of(task.config.environment), folder)
         self._agent = AgentPhase(task, agent, self._layer, outcome.evidence)
         self._verifier = VerifierPhase(bench, task, self._layer, outcome.evidence, conditions)
 
     def run(self) -> None:
         with self._outcome.timed("setup"):
+            runtime = self._agent.take_runtime()
+            self._outcome.runtime = str(runtime)
             self._agent.upload_environment()
-            self._agent.set_up()
+            self._agent.set_up(runtime)
         fault: RewardFault | None = None
         for number, step in enumerate(self._task.steps):
             folder = self._folder / f"step-{number}"
             folder.mkdir()
-            run_step = self._together if self._outcome.scope == "trial" else self._apart
-            outcome = run_step(step, folder)
+            outcome = self._together(step, folder) if self._shares(step) else self._apart(step, folder)
             assert outcome.files is not None
             rewards: Rewards | RewardFault | None = our_rewards(outcome.files, self._settings, self._side)
             if isinstance(rewards, RewardFault):
@@ -98,6 +103,12 @@ class _Trial:
                 break
         if fault is not None:
             raise Conclusion(fault.reason, fault.headline)
+
+    def _shares(self, step: Step) -> bool:
+        """Whether one container serves both phases of a step."""
+        if self._isolation == "none":
+            return step.verifier_mode != "separate"
+        return self._outcome.scope == "trial"
 
     def shell_line(self) -> str:
         """Return a command line for a shell where the trial ended; over the pristine image if its layer goes."""
@@ -130,14 +141,19 @@ class _Trial:
         if not any(bind.target == INBOX for bind in binds):
             (folder / "inbox").mkdir()
             binds.append(Bind(folder / "inbox", INBOX))
-        binds += [Bind(log_folder(folder / "tests-seen"), "/tests"), Bind(logs, "/logs/verifier")]
+        binds.append(Bind(logs, "/logs/verifier"))
+        if self._isolation != "none":
+            binds.append(Bind(log_folder(folder / "tests-seen"), "/tests"))
         binds += self._verifier.place_for_conditions(folder)
+        network: Network = "public" if "public" in networks else "none"
+        runtime = self._verifier.runtime(step, outcome, folder, network)
+        binds += runtime.binds(mounted=True)
         try:
-            with self._layer.container("public" if "public" in networks else "none", binds) as container:
+            with runtime.required(self._bench.sandbox), self._layer.container(network, binds) as container:
                 with timed("agent", step.name):
                     self._agent.act(container, step, outcome)
                 with timed("verifier", step.name):
-                    self._verifier.verify_together(container, step, outcome, folder)
+                    self._verifier.verify_together(container, step, outcome, folder, self._isolation, runtime)
         finally:
             self._agent.keep_logs(step, folder)
             self._verifier.note_conditions(outcome, folder)

@@ -9,8 +9,9 @@ import tarfile
 import time
 from pathlib import Path, PurePosixPath
 
-from pytest_otval.core import Conclusion
+from pytest_otval.core import Conclusion, Isolation, Network
 from pytest_otval.images.model import ImageRequest
+from pytest_otval.runtimes.mount import verifier_supply
 from pytest_otval.sandbox.base import TOOLBOX, Bind, Command, Container
 from pytest_otval.task.load import Step, Task
 from pytest_otval.task.reading import is_regular
@@ -21,6 +22,7 @@ from pytest_otval.trial.files import copy_in, keep_artifacts, keep_evidence, log
 from pytest_otval.trial.layer import Bench, Layer, limits_of, network_of, require_end, run_script
 from pytest_otval.trial.outcome import StepOutcome, step_folder
 from pytest_otval.trial.reward import read_reward_files
+from pytest_otval.trial.runtime import PhaseRuntime
 
 HAND_OVER_SECONDS = 600
 ARTIFACTS = "/logs/artifacts"
@@ -30,7 +32,7 @@ _CLEAR = f"""
 B={TOOLBOX}/busybox
 $B rm -rf /.otval-artifacts
 test -d {ARTIFACTS} -a ! -L {ARTIFACTS} -a ! -L /logs && $B mv {ARTIFACTS} /.otval-artifacts
-$B rm -rf /tests /logs /solution /setup_files
+$B rm -rf /tests /logs /solution /setup_files /.otval-runtime
 $B mkdir -p /tests /logs/agent /logs/verifier
 $B mv /.otval-artifacts {ARTIFACTS} 2>/dev/null || $B mkdir {ARTIFACTS}
 """
@@ -105,15 +107,23 @@ class VerifierPhase:
             binds.append(Bind(inbox, INBOX))
         if self._conditions:
             binds.append(Bind(self._conditions.bring(folder / "conditions"), PLACE))
+        runtime = self.runtime(step, outcome, folder, network)
+        binds += runtime.binds(mounted=True)
         try:
-            with layer.container(network, binds) as container:
+            with runtime.required(self._bench.sandbox), layer.container(network, binds) as container:
                 layer.written = True
                 if artifacts is not None:
                     _extract(container, f"{INBOX}/artifacts.tar", "/", folder)
-                self.grade(container, step, outcome, layer)
+                self.grade(container, step, outcome, layer, runtime)
         finally:
             self.note_conditions(outcome, folder)
         self.read(step, outcome, logs)
+
+    def runtime(self, step: Step, outcome: StepOutcome, folder: Path, network: Network) -> PhaseRuntime:
+        """Return the runtime of a step's verifier, noted in its outcome. Raises Conclusion."""
+        runtime = PhaseRuntime(verifier_supply(self._bench.runtimes, step), folder, network)
+        outcome.runtime = str(runtime)
+        return runtime
 
     def _separate_layer(self, step: Step, folder: Path) -> Layer:
         assert step.verifier_image is not None
@@ -136,7 +146,9 @@ class VerifierPhase:
                 copy_in(source, copy)
         return copy
 
-    def grade(self, container: Container, step: Step, outcome: StepOutcome, layer: Layer) -> None:
+    def grade(
+        self, container: Container, step: Step, outcome: StepOutcome, layer: Layer, runtime: PhaseRuntime
+    ) -> None:
         """Run tests/setup.sh, if there is one, and test.sh, together within the verifier's limit."""
         environment = step.verifier_image.environment if step.verifier_image else self._config.environment
         image = layer.image.config
@@ -145,6 +157,7 @@ class VerifierPhase:
             **resolve(environment.env, "environment.env"),
             **resolve(step.verifier_env, "verifier.env"),
         }
+        env = runtime.verifier_variables(env, layer.image.files)
         workdir = environment.workdir or image.workdir
         deadline = time.monotonic() + step.verifier_timeout
         if self._copies_tests(step) and is_regular(step.tests / "setup.sh"):
@@ -168,19 +181,48 @@ class VerifierPhase:
         outcome.files = read_reward_files(logs)
         keep_evidence(logs, step_folder(self._evidence, step.name) / "verifier")
 
-    def verify_together(self, container: Container, step: Step, outcome: StepOutcome, folder: Path) -> None:
-        """Bring the tests into the agent's living container and grade there (scope ``trial``).
+    def verify_together(
+        self,
+        container: Container,
+        step: Step,
+        outcome: StepOutcome,
+        folder: Path,
+        isolation: Isolation,
+        runtime: PhaseRuntime,
+    ) -> None:
+        """Bring the tests into the agent's living container and grade there.
 
         The container may change any folder that it can see, so the tests go in as one new file under a name nobody
         could foresee, and are unpacked by a program of ours inside.
         """
-        cleared = ["/tests", "/logs/verifier", *([PLACE] if self._conditions else [])]
-        argv = [f"{TOOLBOX}/busybox", "find", *cleared, "-mindepth", "1", "-delete"]
-        require_end(container.run(_limited(Command(argv, folder / "hand-over.txt"))), "the hand-over", "tampered")
+        cleared = [PLACE] if self._conditions else []
+        if isolation == "none":
+            self._make_ready_as_harbor(container, step, folder)
+        else:
+            cleared += ["/tests", "/logs/verifier"]
+        if cleared:
+            argv = [f"{TOOLBOX}/busybox", "find", *cleared, "-mindepth", "1", "-delete"]
+            require_end(container.run(_limited(Command(argv, folder / "hand-over.txt"))), "the hand-over", "tampered")
         _send(container, self._tests(step, folder), "/tests", folder)
         if self._conditions:
             _send(container, self._conditions.bring(folder / "conditions-sent"), PLACE, folder)
-        self.grade(container, step, outcome, self._layer)
+        self.grade(container, step, outcome, self._layer, runtime)
+
+    def _make_ready_as_harbor(self, container: Container, step: Step, folder: Path) -> None:
+        """Do what Harbor 0.26 does before it uploads tests, as it does, by the container's own bash and rm.
+
+        Old rewards go, and from the second step on what lies in /tests; tests are then merged into what there is.
+        """
+        commands = ["rm -f -- /logs/verifier/reward.txt /logs/verifier/reward.json"]
+        if step.name and step.name != self._task.steps[0].name:
+            commands.append("find /tests -mindepth 1 -delete")
+        for command in commands:
+            argv = [f"{TOOLBOX}/sh", "-c", 'exec "$(command -v bash || echo sh)" -c "$0"', command]
+            env = self._layer.image.config.env
+            result = container.run(Command(argv, folder / "hand-over.txt", env, seconds=HAND_OVER_SECONDS))
+            require_end(result, command, "tampered")
+            require_zero(result, command, "tampered")
+        container.run(_limited(Command([f"{TOOLBOX}/busybox", "mkdir", "-p", "/tests"], folder / "hand-over.txt")))
 
     def place_for_conditions(self, folder: Path) -> list[Bind]:
         """Return what a container of both phases needs from its start: an empty folder, which is filled in between."""

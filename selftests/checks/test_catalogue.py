@@ -16,12 +16,12 @@ from pytest_otval.checks.registry import all_checks
 from pytest_otval.core import Severity
 
 PACKAGE = Path(pytest_otval.__file__).parent
-_TOLD_ELSEWHERE = re.compile(r'"((?:toml|ds|allow|image)-[a-z-]+)"')
+_TOLD_ELSEWHERE = re.compile(r'"((?:toml|ds|allow|image|weak)-[a-z-]+)"')
 
 
 def test_every_id_that_other_code_tells_is_known():
     sources = [*(PACKAGE / "task").rglob("*.py"), PACKAGE / "stages" / "dataset.py", PACKAGE / "checks" / "allow.py"]
-    sources.append(PACKAGE / "leaks" / "scan.py")
+    sources += [PACKAGE / "leaks" / "scan.py", PACKAGE / "stages" / "adversary.py"]
     told = {id for path in sources for id in _TOLD_ELSEWHERE.findall(path.read_text())}
     assert told
     assert told - ELSEWHERE.keys() == set()

@@ -55,6 +55,11 @@ def test_binds(argv_of):
     assert values_of(argv_of(binds=binds), "--bind")[1:] == ["/copy:/tests", "/runtime.sqfs:/opt/x:image-src=/"]
 
 
+def test_which_folder_of_an_image_is_shown(argv_of):
+    binds = [Bind(Path("/runtime.sqfs"), "/opt/x", "squashfs", inside="/opt/x")]
+    assert values_of(argv_of(binds=binds), "--bind")[1:] == ["/runtime.sqfs:/opt/x:image-src=/opt/x"]
+
+
 def test_layers_lie_below_the_writable_one(argv_of):
     argv = argv_of(layers=("/first.sqfs", "/second.sqfs"))
     assert values_of(argv, "--overlay") == ["/first.sqfs:ro", "/second.sqfs:ro", "/overlay"]

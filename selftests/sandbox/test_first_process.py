@@ -143,3 +143,10 @@ def test_root_needs_no_switch(user):
 def test_fakeroot_variables_pass_in_builds_only():
     assert "FAKEROOTKEY" in " ".join(first_argv(keep_fakeroot=True))
     assert "FAKEROOTKEY" not in " ".join(first_argv(keep_fakeroot=False))
+
+
+def test_each_layer_of_its_own_is_mounted_and_its_folders_are_out_of_sight():
+    script = " ".join(first_argv(False, ["/opt/a", "/opt/b c"]))
+    assert "/.otval/own-layers/0" in script and "/.otval/own-layers/1" in script
+    assert script.index("layer /opt/a") < script.index("umount /.otval/own-layers") < script.index("unshare -U")
+    assert "own-layers" not in " ".join(first_argv(False))

@@ -30,7 +30,8 @@ def test_toolbox_is_packed_once(tmp_path, programs):
     assert ensure_toolbox(tmp_path / "images") == path
     assert (programs / "mksquashfs.calls").read_text() == "x\n"
     assert os.listdir(tmp_path / "images") == [path.name]
-    assert {"/busybox", "/sh", "/proc", "/dev", "/var/tmp"} <= set(path.read_text().split())
+    found = set(path.read_text().split())
+    assert {"/busybox", "/sh", "/proc", "/dev", "/var/tmp", "/own-layers", "/lib/ot-runtime.sh"} <= found
 
 
 def test_another_busybox_makes_another_toolbox(tmp_path, programs):

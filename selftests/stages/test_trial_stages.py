@@ -38,7 +38,7 @@ def test_verdict_and_facts(fake_machine, question, stage, text, verdict):
     facts = result.facts
     assert (facts["score"], facts["rewards"]) == (float(text), {"reward": float(text)})
     assert facts["image"] == {"key": "0" * 64, "content": "1" * 64, "base": "bootstrap:fake@0"}
-    assert (facts["scope"], facts["isolation"], facts["stricter"]) == ("phase", "shared", "")
+    assert (facts["scope"], facts["isolation"], facts["stricter"]) == ("phase", "fresh", "")
     assert [trial["agent"] for trial in facts["trials"]] == [stage]
     assert {"setup", "verifier", "total"} <= set(facts["seconds"])
 
@@ -199,7 +199,8 @@ def test_declared_scope(fake_machine, question, tmp_path, stage, declared_by):
     result, _ = ask(stage, machine, question(make_task(tmp_path, toml=toml), **settings))
     assert (result.reason, result.facts["scope"], result.facts["isolation"]) == ("expected", "trial", "none")
     (container,) = machine.sandbox.containers
-    assert {"/tests", "/logs/verifier", "/.otval-inbox"} <= targets(container)
+    assert {"/logs/verifier", "/.otval-inbox"} <= targets(container)
+    assert ("/tests" in targets(container)) is (declared_by == "task")
     assert ("/solution" in targets(container)) is (stage == "oracle")
 
 
@@ -327,7 +328,7 @@ env = { B = "${OTVAL_TOKEN}" }
     assert solve.env == {"PATH": "/p", "A": "env", "B": "secret", "DEBIAN_FRONTEND": "noninteractive"}
     assert (test.user, test.workdir) == ("grader", "/work")
     assert 0 < test.seconds <= 12.0
-    assert test.env == {"PATH": "/p", "A": "env", "B": "verifier"}
+    assert test.env == {"PATH": "/p", "A": "env", "B": "verifier", "OT_PYTHON": "python3"}
 
 
 def test_missing_variable(fake_machine, question, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_otval.core import Severity
-from pytest_otval.task.dataset import Dataset, DatasetSettings, KnownBad, dataset_folder, load_dataset
+from pytest_otval.task.dataset import Accepted, Dataset, DatasetSettings, KnownBad, dataset_folder, load_dataset
 
 HARBOR = Path(__file__).parents[1] / "data" / "harbor"
 GOLDEN = json.loads((HARBOR / "golden.json").read_text(encoding="utf-8"))["dataset"]
@@ -39,7 +39,7 @@ def test_without_a_file_there_are_defaults(tmp_path: Path) -> None:
         oracle_min=1,
         noop_max=0,
         reward_range=(0, 1),
-        isolation="phases",
+        isolation="fresh",
         known_bad={},
     )
 
@@ -58,6 +58,10 @@ def test_all_settings(tmp_path: Path) -> None:
         isolation = "none"
         [otval.known_bad]
         one = {reason = "flaky", owner = "me", expires = 2026-01-31}
+        [otval.accepted.bash-replaced]
+        reason = "graded in place"
+        owner = "me"
+        expires = 2026-01-31
         """,
     )
     assert dataset.findings == ()
@@ -69,6 +73,7 @@ def test_all_settings(tmp_path: Path) -> None:
         reward_range=(-1, 2),
         isolation="none",
         known_bad={"one": KnownBad("flaky", "me", datetime.date(2026, 1, 31))},
+        accepted={"bash-replaced": Accepted("graded in place", "me", datetime.date(2026, 1, 31))},
     )
 
 
@@ -97,6 +102,13 @@ def test_an_expired_entry_no_longer_applies_and_says_so(tmp_path: Path) -> None:
     assert "2026-01-30" in finding.message
 
 
+def test_an_attack_is_no_longer_accepted_after_its_day(tmp_path: Path) -> None:
+    dataset = load(tmp_path, HEAD + '[otval.accepted]\npth = {reason = "r", owner = "me", expires = 2026-01-30}\n')
+    assert dataset.settings.accepted == {}
+    (finding,) = dataset.findings
+    assert (finding.check, finding.severity, finding.line) == ("ds-accepted-expired", Severity.WARNING, 4)
+
+
 @pytest.mark.parametrize(
     ("table", "check", "line", "text"),
     [
@@ -111,11 +123,19 @@ def test_an_expired_entry_no_longer_applies_and_says_so(tmp_path: Path) -> None:
         ("[otval]\nreward_range = [1, 0]\n", "ds-invalid", 4, "lowest"),
         ("[otval]\nreward_range = [0, 1, 2]\n", "ds-invalid", 4, "lowest"),
         ("[otval]\nreward_range = 1\n", "ds-invalid", 4, "lowest"),
-        ("[otval]\nisolation = 'some'\n", "ds-invalid", 4, "phases"),
+        ("[otval]\nisolation = 'some'\n", "ds-invalid", 4, "fresh"),
         ("[otval.known_bad]\na = 'flaky'\n", "ds-invalid", 4, "reason"),
         ("[otval.known_bad]\na = {reason = 'x', owner = 'y'}\n", "ds-invalid", 4, "expires"),
         ("[otval.known_bad]\na = {reason = 'x', owner = 'y', expires = '2030-01-01'}\n", "ds-invalid", 4, "date"),
         ("[otval.known_bad]\na = {reason = '', owner = 'y', expires = 2030-01-01}\n", "ds-invalid", 4, "reason"),
+        ("[otval]\naccepted = ['a']\n", "ds-invalid", 4, "table"),
+        ("[otval.accepted]\na = {reason = 'x', owner = 'y'}\n", "ds-invalid", 4, "expires"),
+        (
+            "[otval.accepted.a]\nreason = 'x'\nowner = 'y'\nexpires = 2030-01-01\nstages = []\n",
+            "ds-unknown-field",
+            7,
+            "",
+        ),
         ("[otval]\nknown_bad = ['a']\n", "ds-invalid", 4, "table"),
         (
             "[otval.known_bad.a]\nreason = 'x'\nowner = 'y'\nexpires = 2030-01-01\nuntil = 1\n",

@@ -1,0 +1,1 @@
+"""Scripts that solve nothing and want to be paid all the same."""

@@ -1,0 +1,214 @@
+"""The actions of ``python -m pytest_otval runtime``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from pytest_otval.cluster.environments import environments_below
+from pytest_otval.cluster.prepare import opened_machine
+from pytest_otval.cluster.shown import size_text
+from pytest_otval.core import Conclusion, OtvalUsageError, printable
+from pytest_otval.profile import load_profile
+from pytest_otval.runtimes.recipe import find_recipe, recipe_names
+from pytest_otval.runtimes.record import (
+    CHECKSUM,
+    TASK_JSON,
+    VERIFIER_JSON,
+    Runtime,
+    read_record,
+    read_reference,
+    records,
+)
+from pytest_otval.runtimes.store import Runtimes
+from pytest_otval.stages.machine import Machine, probe_flavour
+from pytest_otval.stages.saving import by_recipe, save_runtimes
+from pytest_otval.task.index import is_task
+from pytest_otval.task.load import load_task
+from pytest_otval.workspace import Workspace
+
+_DAY = 86400
+_SHOWN = 12
+
+
+def build(arguments: argparse.Namespace) -> int:
+    """Make runtimes and say where they are; return 1 where one could not be made."""
+    workspace, profile = Workspace.from_environment(), load_profile(arguments.cluster)
+    wanted = [_found(what) for what in arguments.what]
+    flavour, _ = probe_flavour(workspace, profile)
+    status = 0
+    with opened_machine(workspace, profile, flavour) as machine:
+        for what in wanted:
+            try:
+                for line in _built(machine, what, arguments.force):
+                    print(line, flush=True)
+            except Conclusion as conclusion:
+                print(f"error: {conclusion}", file=sys.stderr)
+                if conclusion.log:
+                    print(conclusion.log, file=sys.stderr)
+                status = 1
+    return status
+
+
+def _found(what: str) -> str | Path:
+    """Return the task that a path lies in, or the name of a recipe."""
+    path = Path(what).absolute()
+    task = next((folder for folder in (path, *path.parents) if path.exists() and is_task(folder)), None)
+    if task is not None:
+        return task
+    if find_recipe(what) is None:
+        known = ", ".join(recipe_names())
+        raise OtvalUsageError(f"{what} is neither a task's folder nor a recipe; recipes: {known}")
+    return what
+
+
+def _built(machine: Machine, what: str | Path, anew: bool) -> Iterator[str]:
+    if isinstance(what, Path):
+        saved = save_runtimes(machine, load_task(what, what.parent.name), anew=anew)
+        for one in saved:
+            yield f"{_line(one.runtime)}  {one.file}"
+        if not saved:
+            yield f"{what}: has all that its scripts ask for"
+        return
+    recipe = find_recipe(what)
+    assert recipe is not None
+    yield _line(machine.installer.ensure(by_recipe(machine, recipe), anew=anew))
+
+
+def _line(runtime: Runtime) -> str:
+    return f"{runtime.id}  {runtime.checksum[:_SHOWN]}  {size_text(runtime.bytes):>9}  {runtime.path}"
+
+
+def _cache() -> Runtimes:
+    return Runtimes(Workspace.from_environment().runtimes)
+
+
+def list_runtimes(arguments: argparse.Namespace) -> int:
+    """List the cache."""
+    cache = _cache()
+    found = list(records(cache.cache))
+    missing = [name for name in recipe_names() if name not in {one.name for one in found}]
+    if arguments.json:
+        rows = [{key: value for key, value in asdict(one).items() if key not in ("files", "packages")} for one in found]
+        print(json.dumps({"runtimes": rows, "recipes_not_built": missing}, indent=1))
+        return 0
+    for one in found:
+        print(f"{_line(one)}  {one.made}  {printable(one.base)}")
+    for name in missing:
+        print(f"{name}: not built: python -m pytest_otval runtime build {name}")
+    return 0
+
+
+def show(arguments: argparse.Namespace) -> int:
+    """Show one manifest."""
+    runtime = _find(_cache(), arguments.runtime)[0]
+    if arguments.json:
+        print(json.dumps(asdict(runtime), indent=1))
+        return 0
+    for name in ("id", "checksum", "path", "python", "base", "base_key", "made"):
+        print(f"{name:9} {printable(str(getattr(runtime, name)))}")
+    print(f"{'size':9} {runtime.bytes} bytes ({size_text(runtime.bytes)}), {len(runtime.files)} files")
+    for kind, packages in runtime.packages.items():
+        for name, package in packages.items():
+            print(f"{kind:9} {printable(f'{name} {package.version}  {package.licence}'.rstrip())}")
+    if arguments.files:
+        for path, digest in sorted(runtime.files.items()):
+            print(f"{digest}  {printable(path)}")
+    return 0
+
+
+def _find(cache: Runtimes, prefix: str) -> list[Runtime]:
+    """Return the runtimes whose id or checksum begins so, the newest first. Raises Conclusion: none, or several ids."""
+    found = [one for one in records(cache.cache) if one.id.startswith(prefix) or one.checksum.startswith(prefix)]
+    ids = sorted({one.id for one in found})
+    if len(ids) != 1:
+        words = (
+            f"has no runtime {printable(prefix)}" if not ids else f"has several {printable(prefix)}: {', '.join(ids)}"
+        )
+        raise Conclusion("runtime-missing", f"{cache.cache} {words}")
+    return found
+
+
+def verify(arguments: argparse.Namespace) -> int:
+    """Read runtimes and say which are not what their manifests say; return 1 if there are any."""
+    cache = _cache()
+    named = [one.checksum for prefix in arguments.runtimes for one in _find(cache, prefix)]
+    checksums = named or _checksums(cache.cache)
+    faults = 0
+    for checksum in checksums:
+        runtime = read_record(cache.cache, checksum)
+        fault = "there is no manifest that can be read" if runtime is None else cache.fault(runtime)
+        if fault:
+            faults += 1
+            if arguments.remove:
+                cache.remove(checksum)
+            name = checksum[:_SHOWN] if runtime is None else f"{runtime.id}  {checksum[:_SHOWN]}"
+            print(f"{name}: {fault}{': removed' if arguments.remove else ''}", flush=True)
+    print(f"{len(checksums)} runtimes, {faults} not right", file=sys.stderr)
+    return 1 if faults else 0
+
+
+def _checksums(cache: Path) -> list[str]:
+    if not cache.is_dir():
+        return []
+    return sorted({path.stem for path in cache.iterdir() if CHECKSUM.fullmatch(path.stem)})
+
+
+def collect_garbage(arguments: argparse.Namespace) -> int:
+    """Remove the runtimes that no task names, and that are no newest of a recipe."""
+    workspace = Workspace.from_environment()
+    cache = Runtimes(workspace.runtimes)
+    named = _named(arguments.paths or _all_datasets(workspace))
+    for name in recipe_names():
+        recipe = find_recipe(name)
+        newest = cache.newest(recipe.id) if recipe is not None else None
+        named |= {newest.checksum} if newest is not None else set()
+    gone = cache.garbage(named, time.time() - arguments.keep_days * _DAY)
+    total = sum(map(cache.size, gone))
+    for checksum in gone:
+        runtime = read_record(cache.cache, checksum)
+        what = runtime.id if runtime is not None else "no manifest that can be read"
+        print(f"{checksum[:_SHOWN]}  {size_text(cache.size(checksum)):>9}  {what}")
+        if not arguments.dry_run:
+            cache.remove(checksum)
+    done = "would go" if arguments.dry_run else "removed"
+    print(f"{len(gone)} runtimes, {size_text(total)}: {done}")
+    return 0
+
+
+def _named(paths: Iterable[Path]) -> set[str]:
+    """Return the checksums that the tasks below some folders name. Raises OtvalUsageError where there is no task."""
+    named: set[str] = set()
+    found = 0
+    with tempfile.TemporaryDirectory(prefix="otval-gc-") as scratch:
+        for environment in environments_below(paths, Path(scratch)):
+            found += environment.is_task
+            for file in _references(environment.folder) if environment.is_task else ():
+                try:
+                    reference = read_reference(file)
+                except Conclusion as conclusion:
+                    print(f"{printable(environment.name)}: {conclusion}", file=sys.stderr)
+                    continue
+                named |= {reference.checksum} if reference is not None else set()
+    if not found:
+        raise OtvalUsageError(
+            "there is no task below the folders given, so all runtimes would go: name the tasks' folders"
+        )
+    return named
+
+
+def _references(task: Path) -> Iterator[Path]:
+    yield task / "setup_files" / TASK_JSON
+    yield task / "tests" / VERIFIER_JSON
+    yield from sorted(task.glob(f"steps/*/tests/{VERIFIER_JSON}"))
+
+
+def _all_datasets(workspace: Workspace) -> list[Path]:
+    roots = (workspace.datasets, Path("datasets"))
+    return [child for root in roots if root.is_dir() for child in sorted(root.iterdir()) if child.is_dir()]

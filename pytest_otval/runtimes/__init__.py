@@ -1,0 +1,1 @@
+"""Shared dependencies of agents and verifiers: made once, cached, read-only for every trial."""

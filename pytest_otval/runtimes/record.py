@@ -1,0 +1,182 @@
+"""A runtime's manifest in the cache, and the JSON file by which a task names its runtime.
+
+The cache holds ``CHECKSUM.sqfs`` and ``CHECKSUM.json``, named by the sha256 of the former; the latter is written last,
+so it also says that the runtime is complete. A task names id and checksum: of one id there may be several contents.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_otval.core import NAME, Conclusion
+from pytest_otval.images.locks import half_name
+from pytest_otval.task.reading import NotReadableError, read_regular
+
+FORMAT = 1
+"""Of the manifest: one of another format is none."""
+
+TASK_JSON = "ot-task-runtime.json"
+"""In setup_files/: the runtime of the agent."""
+VERIFIER_JSON = "ot-verifier-runtime.json"
+"""In tests/: the runtime of the verifier."""
+
+ROOT = "/opt/otval/runtimes"
+"""Where runtimes lie in containers, if their recipe does not say otherwise."""
+
+CHECKSUM = re.compile(r"[0-9a-f]{64}")
+PATH = re.compile(r"(?:/[A-Za-z0-9][A-Za-z0-9._+-]*)+")
+"""What a runtime's folder may be called: it stands in mount options."""
+_ID = re.compile(rf"({NAME.pattern})-[0-9a-f]{{12}}")
+_MAX_JSON_BYTES = 64 * 1024
+_PREFIX = "sha256:"
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """Something installed in a runtime."""
+
+    version: str
+    licence: str = ""
+    """As the package itself says it; empty where it says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A runtime of the cache."""
+
+    checksum: str
+    """sha256 of the squashfs, 64 hex digits."""
+    id: str
+    """``NAME-`` and 12 hex digits over what it was made from."""
+    path: str
+    """Its folder in containers, and in its squashfs."""
+    bytes: int
+    """Size of the squashfs."""
+    base: str
+    """The image that it was made in, as it was resolved."""
+    base_key: str
+    python: str = ""
+    """Its Python, below ``path``; empty where it has none."""
+    made: str = ""
+    """UTC, ISO 8601."""
+    packages: Mapping[str, Mapping[str, Package]] = field(default_factory=dict)
+    """By way of installing (``dpkg``, ``pip``, ``npm``) and name."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """sha256 of each regular file, by its path below ``path``."""
+
+    @property
+    def name(self) -> str:
+        """What scripts call it."""
+        return name_of(self.id)
+
+
+def name_of(runtime_id: str) -> str:
+    """Return the name in an id."""
+    return runtime_id.rpartition("-")[0]
+
+
+def record_path(cache: Path, checksum: str) -> Path:
+    """Return where a manifest stands."""
+    return cache / f"{checksum}.json"
+
+
+def squashfs_path(cache: Path, checksum: str) -> Path:
+    """Return where a packed runtime stands."""
+    return cache / f"{checksum}.sqfs"
+
+
+def read_record(cache: Path, checksum: str) -> Runtime | None:
+    """Return the manifest of a checksum; None where there is none that can be read."""
+    try:
+        values = json.loads(record_path(cache, checksum).read_text(encoding="utf-8"))
+        if values.pop("format") != FORMAT or values["checksum"] != checksum:
+            return None
+        packages = {
+            kind: {name: Package(**package) for name, package in found.items()}
+            for kind, found in values.pop("packages").items()
+        }
+        return Runtime(**values, packages=packages)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def write_record(cache: Path, runtime: Runtime) -> None:
+    """Write the manifest of a runtime whose squashfs is in place. Raises OSError."""
+    _write_json(record_path(cache, runtime.checksum), {"format": FORMAT, **asdict(runtime)})
+
+
+def records(cache: Path) -> Iterator[Runtime]:
+    """Yield all runtimes of a cache, by name, the newest of each first. The files are the index."""
+    found = (read_record(cache, path.stem) for path in cache.glob("*.json") if CHECKSUM.fullmatch(path.stem))
+    by_age = sorted((one for one in found if one is not None), key=lambda one: one.made, reverse=True)
+    yield from sorted(by_age, key=lambda one: one.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a task says of its runtime."""
+
+    id: str
+    checksum: str
+    path: str
+
+    @classmethod
+    def of(cls, runtime: Runtime) -> Reference:
+        """Return what names a runtime."""
+        return cls(runtime.id, runtime.checksum, runtime.path)
+
+    @property
+    def name(self) -> str:
+        """What scripts call it."""
+        return name_of(self.id)
+
+    def __str__(self) -> str:
+        return f"{self.id}@{_PREFIX}{self.checksum}"
+
+
+def read_reference(file: Path) -> Reference | None:
+    """Return the reference that a file of a task holds; None where there is no such file.
+
+    The file is hostile: a link or FIFO is not followed. Raises Conclusion ``bad-task``.
+    """
+    where = f"{file.parent.name}/{file.name}"
+    try:
+        values = json.loads(read_regular(file, _MAX_JSON_BYTES))
+        reference = Reference(values["id"], values["checksum"].removeprefix(_PREFIX), values["path"])
+        if not (_ID.fullmatch(reference.id) and CHECKSUM.fullmatch(reference.checksum)):
+            raise ValueError("id or checksum is none")
+        if not PATH.fullmatch(reference.path):
+            raise ValueError("path is none that a runtime can have")
+    except FileNotFoundError:
+        return None
+    except NotReadableError as error:
+        raise Conclusion("bad-task", f"{where} {error}") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        why = f"{where} names no runtime ({type(error).__name__}): remove it, then --otval-save-runtimes writes it anew"
+        raise Conclusion("bad-task", why) from None
+    return reference
+
+
+def write_reference(file: Path, reference: Reference) -> None:
+    """Write a task's reference, whole or not at all. Raises OSError."""
+    values = {"id": reference.id, "checksum": _PREFIX + reference.checksum, "path": reference.path}
+    _write_json(file, values)
+
+
+def _write_json(target: Path, values: Mapping[str, Any]) -> None:
+    work = half_name(target)
+    try:
+        with work.open("w", encoding="utf-8") as file:
+            json.dump(values, file, indent=1, ensure_ascii=True)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        work.replace(target)
+    finally:
+        work.unlink(missing_ok=True)

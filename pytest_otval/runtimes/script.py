@@ -1,0 +1,119 @@
+"""What the scripts of a task say about runtimes: which they ask for, and what installs it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import tree_sitter_bash
+from tree_sitter import Language, Parser
+from tree_sitter import Node as Syntax
+
+from pytest_otval.core import NAME, Conclusion
+from pytest_otval.runtimes.record import TASK_JSON, VERIFIER_JSON
+from pytest_otval.task.load import Step, Task
+from pytest_otval.task.reading import NotReadableError, is_regular, read_regular
+
+HELPER = "ot-runtime.sh"
+_CALL = "ot_runtime"
+_MAX_SCRIPT_BYTES = 1024 * 1024
+_MAX_FILE_BYTES = 64 * 1024 * 1024
+_STATEMENTS = ("list", "if_statement", "command")
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A script that asks for a runtime."""
+
+    folder: Path
+    """setup_files/ or tests/, in the task."""
+    script: str
+    """Its name in ``folder``."""
+    json: Path
+    """The file that names the runtime, or will."""
+    seen_at: str
+    """Where a container sees ``folder``."""
+    name: str
+    """Of the runtime."""
+    definition: str
+    """sha256 of the statement that installs it, and of the files of ``folder`` that it names."""
+
+
+def asking_of_agent(task: Task) -> Asking | None:
+    """Return what setup_files/setup.sh asks for. Raises Conclusion ``bad-task``."""
+    return _asking(task.path / "setup_files", ("setup.sh",), TASK_JSON, "/setup_files")
+
+
+def asking_of_verifier(step: Step) -> Asking | None:
+    """Return what tests/setup.sh asks for, else tests/test.sh. Raises Conclusion ``bad-task``."""
+    for folder in (step.tests, step.shared_tests):
+        found = _asking(folder, ("setup.sh", "test.sh"), VERIFIER_JSON, "/tests") if folder is not None else None
+        if found is not None:
+            return found
+    return None
+
+
+def _asking(folder: Path, scripts: tuple[str, ...], json: str, seen_at: str) -> Asking | None:
+    for script in scripts:
+        source = _source(folder / script)
+        if HELPER.encode() not in source:
+            continue
+        where = f"{folder.name}/{script}"
+        name, statement = _call(source, where)
+        return Asking(folder, script, folder / json, seen_at, name, _definition(statement, folder))
+    return None
+
+
+def _source(path: Path) -> bytes:
+    try:
+        return read_regular(path, _MAX_SCRIPT_BYTES)
+    except (NotReadableError, FileNotFoundError):
+        return b""
+
+
+def _call(source: bytes, where: str) -> tuple[str, bytes]:
+    """Return name and whole statement of the call of ``ot_runtime``."""
+    names, statement = set(), b""
+    for node in _commands(_parser().parse(source).root_node):
+        words = [child for child in node.children if child.is_named]
+        if len(words) < 2 or words[0].text != _CALL.encode():
+            continue
+        names.add((words[1].text or b"").decode(errors="replace").strip("'\""))
+        above = node
+        while above.parent is not None and above.parent.type in _STATEMENTS:
+            above = above.parent
+        statement = statement or (above.text or b"")
+    if len(names) != 1 or not all(NAME.fullmatch(name) for name in names):
+        found = ", ".join(sorted(names)) or "none"
+        wanted = f"{where} sources {HELPER}, so it has to ask for one runtime by a plain name: `{_CALL} NAME || ...`"
+        raise Conclusion("bad-task", f"{wanted}; found: {found}")
+    return names.pop(), statement
+
+
+@cache
+def _parser() -> Parser:
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+def _commands(root: Syntax) -> Iterator[Syntax]:
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if node.type == "command":
+            yield node
+        todo += node.children[::-1]
+
+
+def _definition(statement: bytes, folder: Path) -> str:
+    digest = hashlib.sha256(statement)
+    for path in sorted(folder.iterdir()):
+        if path.name.encode(errors="surrogateescape") in statement and is_regular(path):
+            try:
+                content = read_regular(path, _MAX_FILE_BYTES)
+            except (NotReadableError, FileNotFoundError):
+                continue
+            digest.update(b"\0" + path.name.encode(errors="surrogateescape") + b"\0" + content)
+    return digest.hexdigest()

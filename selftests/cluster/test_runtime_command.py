@@ -1,0 +1,91 @@
+"""``python -m pytest_otval runtime``: what needs the cache alone."""
+
+import json
+
+import pytest
+
+from pytest_otval.__main__ import main
+from pytest_otval.runtimes.record import Reference, write_reference
+from pytest_otval.runtimes.store import Runtimes
+from selftests.fakes import make_task
+from selftests.runtimes.made import put
+
+
+@pytest.fixture
+def runtimes(tmp_path, monkeypatch):
+    (tmp_path / "workspace" / "datasets").mkdir(parents=True)
+    monkeypatch.setenv("OT_WORKSPACE", str(tmp_path / "workspace"))
+    monkeypatch.setenv("OT_RUNTIME_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return Runtimes(tmp_path / "cache")
+
+
+def damage(runtimes, runtime):
+    file = runtimes.file(runtime)
+    file.chmod(0o644)
+    file.write_bytes(b"x" * runtime.bytes)
+
+
+def test_an_empty_cache_lists_recipes(runtimes, capsys):
+    assert main(["runtime", "list"]) == 0
+    assert "python-verifier: not built: python -m pytest_otval runtime build python-verifier" in capsys.readouterr().out
+    assert main(["runtime", "verify"]) == 0
+
+
+def test_list_and_show(runtimes, capsys):
+    runtime = put(runtimes)
+    assert main(["runtime", "list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [one["checksum"] for one in listed["runtimes"]] == [runtime.checksum]
+    assert listed["recipes_not_built"] == ["python-verifier"]
+    for name in ("tools", runtime.id, runtime.checksum[:8]):
+        assert main(["runtime", "show", name]) == 0
+        assert runtime.checksum in capsys.readouterr().out
+    assert main(["runtime", "show", "tools", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["base"] == "bootstrap:fake@0"
+
+
+def test_show_of_none_and_of_several(runtimes, capsys):
+    put(runtimes, "tools-a"), put(runtimes, "tools-b")
+    assert main(["runtime", "show", "none"]) == 1
+    assert main(["runtime", "show", "tools"]) == 1
+    said = capsys.readouterr().err
+    assert "has no runtime none" in said
+    assert "has several tools: tools-a-000000000000, tools-b-000000000000" in said
+
+
+def test_verify_says_and_removes_what_is_not_right(runtimes, capsys):
+    right, wrong = put(runtimes, "right"), put(runtimes, "wrong")
+    damage(runtimes, wrong)
+    (runtimes.cache / f"{'0' * 64}.sqfs").touch()
+    assert main(["runtime", "verify"]) == 1
+    assert "does not match its checksum" in capsys.readouterr().out
+    assert main(["runtime", "verify", "right"]) == 0
+    assert main(["runtime", "verify", "--remove"]) == 1
+    left = sorted(path.name for path in runtimes.cache.iterdir())
+    assert left == [f"{right.checksum}.json", f"{right.checksum}.sqfs"]
+
+
+def test_garbage_is_what_no_task_names(runtimes, tmp_path, capsys):
+    named, other = put(runtimes, "named"), put(runtimes, "other")
+    task = make_task(tmp_path)
+    write_reference(task.path / "tests" / "ot-verifier-runtime.json", Reference.of(named))
+    words = ["runtime", "gc", str(tmp_path / "set"), "--keep-days", "0"]
+    assert main([*words, "--dry-run"]) == 0
+    assert "1 runtimes" in capsys.readouterr().out and runtimes.file(other).exists()
+    assert main(words) == 0
+    assert not runtimes.file(other).exists() and runtimes.file(named).exists()
+    assert main(words[:3]) == 0
+
+
+def test_without_any_task_nothing_goes(runtimes, tmp_path, capsys):
+    runtime = put(runtimes)
+    (tmp_path / "empty").mkdir()
+    assert main(["runtime", "gc", str(tmp_path / "empty"), "--keep-days", "0"]) == 4
+    assert "there is no task" in capsys.readouterr().err
+    assert runtimes.file(runtime).exists()
+
+
+def test_build_of_what_is_neither_recipe_nor_task(runtimes, capsys):
+    assert main(["runtime", "build", "none"]) == 4
+    assert "neither a task's folder nor a recipe; recipes: python-verifier" in capsys.readouterr().err

@@ -1,0 +1,67 @@
+import shutil
+
+import pytest
+
+from pytest_otval.core import OtvalUsageError
+from pytest_otval.runtimes.recipe import PACKAGED, find_recipe, recipe_names
+from pytest_otval.runtimes.record import ROOT
+
+TOML = 'description = "x"\nbase = "debian:12"\n'
+
+
+@pytest.fixture
+def write(tmp_path):
+    def make(toml=TOML, script="true\n", name="mine"):
+        folder = tmp_path / "runtimes" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "runtime.toml").write_text(toml)
+        if script is not None:
+            (folder / "install.sh").write_text(script)
+        return find_recipe(name, tmp_path)
+
+    return make
+
+
+def test_our_recipes_come_with_the_package(tmp_path):
+    assert "python-verifier" in recipe_names(tmp_path)
+    for name in recipe_names(tmp_path):
+        recipe = find_recipe(name, tmp_path)
+        assert recipe.folder.parent == PACKAGED
+        assert recipe.path == f"{ROOT}/{name}"
+
+
+def test_a_recipe_of_ones_own_wins(write, tmp_path):
+    assert write(name="python-verifier").folder == tmp_path / "runtimes" / "python-verifier"
+    assert find_recipe("none", tmp_path) is None
+    assert find_recipe("../mine", tmp_path) is None
+
+
+def test_the_id_is_that_of_the_contents(write, tmp_path):
+    first = write().id
+    assert write().id == first
+    assert write(script="false\n").id != first
+    assert write(toml=f"{TOML}python = 'bin/python3'\n").id != first
+    assert first.startswith("mine-")
+    shutil.copytree(tmp_path / "runtimes" / "mine", tmp_path / "runtimes" / "other")
+    assert find_recipe("other", tmp_path).id.startswith("other-")
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        ("x", "cannot be read"),
+        ("base = 'x'", "description"),
+        (f"{TOML}pyhton = 'x'", "pyhton"),
+        (f"{TOML}path = '/a:b'", "path"),
+        (f"{TOML}seconds = 0", "seconds"),
+    ],
+)
+def test_a_wrong_recipe_is_told_in_one_line(write, toml, said):
+    with pytest.raises(OtvalUsageError, match=said) as caught:
+        write(toml)
+    assert "\n" not in str(caught.value).splitlines()[0]
+
+
+def test_a_recipe_without_a_script(write):
+    with pytest.raises(OtvalUsageError, match=r"has no install\.sh"):
+        write(script=None)

@@ -1,0 +1,79 @@
+import os
+from dataclasses import replace
+
+import pytest
+
+from pytest_otval.runtimes.record import Reference, squashfs_path
+from pytest_otval.runtimes.store import Runtimes, UnusableError
+from selftests.runtimes.made import put
+
+
+@pytest.fixture
+def runtimes(tmp_path):
+    return Runtimes(tmp_path / "cache")
+
+
+def test_what_is_whole_is_found(runtimes):
+    runtime = put(runtimes)
+    assert runtimes.find(Reference.of(runtime)) == runtime
+    assert runtimes.file(runtime).stat().st_mode & 0o222 == 0
+    assert sorted(path.suffix for path in runtimes.cache.iterdir()) == [".json", ".sqfs"]
+
+
+def test_contents_of_one_id_stand_side_by_side(runtimes):
+    old, new = put(runtimes, text="old", made="1"), put(runtimes, text="new", made="2")
+    assert old.checksum != new.checksum
+    assert runtimes.find(Reference.of(old)) == old
+    assert runtimes.newest(old.id) == new
+    runtimes.file(new).unlink()
+    assert runtimes.newest(old.id) == old
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"checksum": "0" * 64}, "with checksum"),
+        ({"id": "other-000000000000"}, "no complete other"),
+        ({"path": "/opt/other"}, "expects it at /opt/other"),
+    ],
+)
+def test_what_the_task_names_otherwise_is_not_used(runtimes, change, said):
+    with pytest.raises(UnusableError, match=said):
+        runtimes.find(replace(Reference.of(put(runtimes)), **change))
+
+
+def test_an_empty_cache_says_what_it_does_not_have(runtimes):
+    reference = Reference("tools-000000000000", "a" * 64, "/opt/x")
+    with pytest.raises(UnusableError, match="no complete tools-000000000000"):
+        runtimes.find(reference)
+    assert runtimes.newest(reference.id) is None
+    assert runtimes.garbage(set(), 1e12) == []
+
+
+def test_a_file_is_read_again_once_it_was_touched(runtimes):
+    runtime = put(runtimes)
+    assert runtimes.fault(runtime) == ""
+    path = squashfs_path(runtimes.cache, runtime.checksum)
+    path.chmod(0o644)
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(0, 0))
+    assert "does not match" in runtimes.fault(runtime)
+    with pytest.raises(UnusableError, match="does not match"):
+        runtimes.find(Reference.of(runtime))
+
+
+def test_garbage_is_what_nobody_names_and_is_old(runtimes):
+    named, other = put(runtimes, "a"), put(runtimes, "b")
+    (runtimes.cache / "toolbox-1.sqfs").touch()
+    (runtimes.cache / f"{'0' * 64}.sqfs").touch()
+    assert runtimes.garbage({named.checksum}, 0) == []
+    gone = runtimes.garbage({named.checksum}, 1e12)
+    assert gone == sorted([other.checksum, "0" * 64])
+    for checksum in gone:
+        assert runtimes.size(checksum) >= 0
+        runtimes.remove(checksum)
+    assert sorted(path.name for path in runtimes.cache.iterdir()) == sorted(
+        [f"{named.checksum}.json", f"{named.checksum}.sqfs", "toolbox-1.sqfs"]
+    )
