@@ -198,9 +198,10 @@ class StageResult:
 
 Rules = Literal["harbor", "default", "strict"]
 Network = Literal["none", "public"]
-Isolation = Literal["none", "fresh"]
-"""Of a shared verifier. none: as Harbor has it, one container for both phases; fresh: a new container over what the
-agent left, after the hand-over, with an environment of its own."""
+Isolation = Literal["none", "fresh", "masked", "pristine"]
+"""Of a shared verifier, from the weakest to the strongest. none: as Harbor has it, one container for both phases;
+fresh: a new container over what the agent left, after the hand-over, with an environment of its own; masked: the same
+with the image's own system folders; pristine: the image as built, with what the task lets the agent change."""
 
 
 def node_id(dataset: str, task: str | None, stage: str) -> str:

@@ -53,6 +53,8 @@ class Line:
     """``key``, ``content`` and ``base``."""
     runtimes: Sequence[str] = ()
     isolation: str = ""
+    levels: Mapping[str, str] = field(default_factory=dict)
+    """At isolation ``auto``: the reason class at each level that was tried, the strongest first."""
     scope: str = ""
     checks: Sequence[Mapping[str, Any]] = ()
     """Findings of the static stage."""

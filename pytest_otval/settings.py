@@ -10,6 +10,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from pytest_otval.core import Isolation, Rules, Severity
 
@@ -32,8 +33,8 @@ class VerdictSettings:
     """Run the verifier's tests in random order, where the verifier runs pytest."""
     clock_shift: str = ""
     """How far the verifier's clock is put forward, as ``400d`` or ``-12h``; empty: not at all."""
-    isolation: Isolation | None = None
-    """Of shared verifiers; None: what the task says, else its dataset, else fresh."""
+    isolation: Isolation | Literal["auto"] | None = None
+    """Of shared verifiers; auto: the strongest at which a task works; None: what task or dataset say, else fresh."""
     attacks: tuple[str, ...] = ()
     """Ids of the attacks that the adversary stage tries; none: the whole battery."""
     severity: Severity = Severity.ERROR

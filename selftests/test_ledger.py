@@ -35,6 +35,7 @@ FULL = {
     "image": {"key": "k", "content": "c", "base": "b"},
     "runtimes": ["r1"],
     "isolation": "fresh",
+    "levels": {"pristine": "expected"},
     "scope": "phase",
     "checks": [{"check": "x", "line": None}],
     "fixes": [{"path": "task.toml", "checks": ["x"], "diff": "", "trouble": ""}],

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from pytest_otval.task.load import Step
+from pytest_otval.task.named import paths_named
 from pytest_otval.task.reading import NotReadableError, is_folder, read_regular
 
 MOST_NAMES = 50
@@ -18,8 +19,6 @@ _MOST_FILES = 100
 _PATCHES = ("*.patch", "*.diff", "solve.sh")
 _MODULE = re.compile(r"(?<![\w/.-])/?(?:[\w+-][\w.+-]*/)*[A-Za-z_]\w*\.py\b")
 _TEST = re.compile(r"(^|/)(tests?/|solution/|logs/|test_[^/]*$|[^/]*_test\.py$|conftest\.py$|setup\.py$)")
-_PATH = re.compile(r"(?<![\w/.:-])/(?:[\w+-][\w.+-]*/)+[\w+-][\w.+-]*")
-_OWN = ("/tests/", "/logs/", "/solution/", "/proc/", "/sys/", "/dev/", "/usr/", "/bin/", "/etc/", "/lib")
 
 
 def modules(steps: Iterable[Step]) -> list[str]:
@@ -31,8 +30,8 @@ def modules(steps: Iterable[Step]) -> list[str]:
 
 def paths(steps: Iterable[Step]) -> list[str]:
     """Return the absolute paths that instructions name, but those of the system and of graders."""
-    named = (path.rstrip(".") for text in _texts(steps, with_solution=False) for path in _PATH.findall(text))
-    return list(dict.fromkeys(path for path in named if not path.startswith(_OWN)))[:MOST_NAMES]
+    named = (path for text in _texts(steps, with_solution=False) for path in paths_named(text))
+    return list(dict.fromkeys(named))[:MOST_NAMES]
 
 
 def _texts(steps: Iterable[Step], with_solution: bool) -> Iterator[str]:

@@ -55,7 +55,7 @@ def trial_lines(result: Line, trials: Iterable[Mapping[str, Any]], common: Mappi
             headline=trial.get("headline", ""),
             score=trial.get("score"),
             image=result.image,
-            isolation=result.isolation,
+            isolation=trial.get("isolation", result.isolation),
             scope=trial["scope"],
             seconds=trial["seconds"],
             steps=trial["steps"],

@@ -10,10 +10,11 @@ import re
 import secrets
 import time
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from pytest_otval.core import OtvalUsageError, Severity
+from pytest_otval.core import Isolation, OtvalUsageError, Severity
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
 from pytest_otval.workspace import Workspace
 
@@ -63,9 +64,10 @@ def add_options(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--otval-isolation",
-        choices=("none", "fresh"),
+        choices=(*get_args(Isolation), "auto"),
         default=None,
-        help="how far a verifier is kept from what the agent left (default: as task or dataset says, else fresh)",
+        help="how far a verifier is kept from what the agent left; auto: the strongest level at which oracle and noop "
+        "pass (default: as task or dataset says, else fresh)",
     )
     group.addoption(
         "--otval-attacks",

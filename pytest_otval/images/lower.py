@@ -79,6 +79,29 @@ class Lower:
             found = self._listing(number, inode) | found
         return sorted(name for name, inode in found.items() if not _is_whiteout(inode))
 
+    def follow(self, parts: Sequence[str]) -> tuple[list[str], Node] | None:
+        """Return where the parts of a path lead to, as parts without links and node; None for nowhere."""
+        todo, done, links = list(parts)[::-1], list[tuple[str, Node]](), 0
+        while todo:
+            part = todo.pop()
+            if part == "..":
+                done = done[:-1]
+                continue
+            here = done[-1][1] if done else self.root()
+            node = self.child(here, part) if here.inode.kind is Kind.FOLDER else None
+            if node is None:
+                return None
+            if node.inode.kind is not Kind.LINK:
+                done.append((part, node))
+                continue
+            links += 1
+            if links > MAX_LINKS:
+                return None
+            target = node.inode.target.decode(errors="surrogateescape")
+            done = [] if target.startswith("/") else done
+            todo += path_parts(target)[::-1]
+        return [name for name, _ in done], done[-1][1] if done else self.root()
+
     def content(self, node: Node) -> Iterator[bytes]:
         """Yield the bytes of a regular file."""
         return self._images[node.parts[0][0]].content(node.inode)
@@ -101,6 +124,11 @@ class Lower:
                 name.decode(errors="surrogateescape"): image.inode(place) for name, place, _ in image.listing(folder)
             }
         return self._listings[key]
+
+
+def path_parts(path: str) -> list[str]:
+    """Return the names in a path, without what says nothing."""
+    return [part for part in path.split("/") if part not in ("", ".")]
 
 
 def _is_whiteout(inode: Inode) -> bool:

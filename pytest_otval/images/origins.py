@@ -16,7 +16,7 @@ from functools import partial
 from typing import IO
 
 from pytest_otval.images.copying import MAX_BYTES, CopyError, Member
-from pytest_otval.images.lower import MAX_LINKS, Lower, Node
+from pytest_otval.images.lower import Lower, Node, path_parts
 from pytest_otval.images.modes import changed_mode
 from pytest_otval.task.context import has_wildcard
 from pytest_otval.task.packed.unpack import Kind
@@ -47,13 +47,13 @@ def find_in_origin(lower: Lower, path: str) -> list[Found]:
 
     Raises CopyError where there is no such path, and OSError and DamagedError as ``lower`` does.
     """
-    parts = _parts(path)
+    parts = path_parts(path)
     plain = next((number for number, part in enumerate(parts) if has_wildcard(part)), len(parts))
     if plain == len(parts):
         return [_found(lower, parts)]
     if len(parts) > _MAX_PARTS:
         raise CopyError(f"a pattern of more than {_MAX_PARTS} parts")
-    folder = _followed(lower, parts[:plain])
+    folder = lower.follow(parts[:plain])
     if folder is None or folder[1].inode.kind is not Kind.FOLDER:
         raise CopyError(f"{'/' + '/'.join(parts[:plain])!r} is not in the image that --from names")
     return [_found(lower, [*folder[0], *below]) for below in _matching(lower, folder[1], parts[plain:])]
@@ -126,35 +126,11 @@ def _children(lower: Lower, path: str, folder: Node) -> list[tuple[str, Node]]:
 
 
 def _found(lower: Lower, parts: list[str]) -> Found:
-    followed = _followed(lower, parts)
+    followed = lower.follow(parts)
     if followed is None:
         raise CopyError(f"{'/' + '/'.join(parts)!r} is not in the image that --from names")
     node = followed[1]
     return Found("" if node.inode.kind is Kind.FOLDER else parts[-1], node)
-
-
-def _followed(lower: Lower, parts: list[str]) -> tuple[list[str], Node] | None:
-    """Return where a path leads to, as path without links and node; None for nowhere."""
-    todo, done, links = parts[::-1], list[tuple[str, Node]](), 0
-    while todo:
-        part = todo.pop()
-        if part == "..":
-            done = done[:-1]
-            continue
-        here = done[-1][1] if done else lower.root()
-        node = lower.child(here, part) if here.inode.kind is Kind.FOLDER else None
-        if node is None:
-            return None
-        if node.inode.kind is not Kind.LINK:
-            done.append((part, node))
-            continue
-        links += 1
-        if links > MAX_LINKS:
-            return None
-        target = node.inode.target.decode(errors="surrogateescape")
-        done = [] if target.startswith("/") else done
-        todo += _parts(target)[::-1]
-    return [name for name, _ in done], done[-1][1] if done else lower.root()
 
 
 def _matching(lower: Lower, folder: Node, patterns: list[str]) -> Iterator[list[str]]:
@@ -172,7 +148,3 @@ def _matching(lower: Lower, folder: Node, patterns: list[str]) -> Iterator[list[
         elif node.inode.kind is Kind.FOLDER:
             for below in _matching(lower, node, patterns[1:]):
                 yield [name, *below]
-
-
-def _parts(path: str) -> list[str]:
-    return [part for part in path.split("/") if part not in ("", ".")]

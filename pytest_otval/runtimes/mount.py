@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Literal
 
 from pytest_otval.core import Conclusion, Network
-from pytest_otval.images.lower import Lower
+from pytest_otval.images.lower import Lower, path_parts
 from pytest_otval.runtimes.record import ROOT, TASK_JSON, VERIFIER_JSON, Reference, Runtime, read_reference
 from pytest_otval.runtimes.script import Asking, asking_of_agent, asking_of_verifier
 from pytest_otval.runtimes.store import Runtimes, UnusableError
 from pytest_otval.sandbox.base import DEFAULT_PATH, TOOLBOX, Bind
 from pytest_otval.task.load import Step, Task
-from pytest_otval.task.packed.unpack import DamagedError, Kind
+from pytest_otval.task.packed.unpack import DamagedError
 
 State = Literal["ready", "missing", "save"]
 """What the helper is told: the runtime is there; the script has to install it; it is to be installed and saved."""
@@ -148,13 +148,7 @@ def _image_python(files: tuple[Path, ...], path: str) -> str:
     try:
         with Lower(files) as lower:
             for folder in filter(lambda one: one.startswith("/"), path.split(":")):
-                node = lower.root()
-                for part in (*folder.strip("/").split("/"), "python3"):
-                    child = lower.child(node, part) if node.inode.kind is Kind.FOLDER else None
-                    if child is None:
-                        break
-                    node = child
-                else:
+                if lower.follow([*path_parts(folder), "python3"]) is not None:
                     return f"{folder.rstrip('/')}/python3"
     except (OSError, DamagedError):
         pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +53,9 @@ FLAVOURS = {
 _FAST = "-comp zstd -Xcompression-level 1"
 """How the file of a pulled image is packed; it is packed again once it is a base."""
 
+_UPPER = "upper"
+"""The folder of an overlay in which the runtime keeps what was written."""
+
 _ISOLATION = (
     "--containall",
     "--cleanenv",
@@ -89,7 +92,7 @@ class ApptainerSandbox:
         self._toolbox = toolbox
         self._scratch = scratch
         self._public = public
-        files = FilesOfContainers(flavour.maps_uids)
+        self._files = files = FilesOfContainers(flavour.maps_uids)
         self.make_readable, self.size, self.remove = files.make_readable, files.size, files.remove
 
     @property
@@ -140,6 +143,22 @@ class ApptainerSandbox:
         """See ``base.Sandbox``."""
         argv = ["apptainer", *self._argv(spec, spec.overlay)[3:], str(spec.image[0]), f"{TOOLBOX}/sh"]
         return shlex.join(argv)
+
+    def save_layer(self, overlay: Path, target: Path) -> None:
+        """See ``base.Sandbox``."""
+        self._files.copy(overlay / _UPPER, target)
+
+    def restore_layer(self, overlay: Path, restores: Callable[[str], bool], saved: Path | None) -> None:
+        """See ``base.Sandbox``."""
+        upper = overlay / _UPPER
+        for name in filter(restores, self._files.names(upper)):
+            self.remove(upper / name)
+        left = [name for name in self._files.names(upper) if restores(name)]
+        if left:
+            raise OSError(f"{upper}: {left[0]!r} cannot be removed")
+        for name in filter(restores, self._files.names(saved) if saved is not None else ()):
+            assert saved is not None
+            self._files.copy(saved / name, upper / name)
 
     @property
     def loses_owners(self) -> bool:

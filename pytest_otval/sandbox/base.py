@@ -6,7 +6,7 @@ after the other, as first children of a process of ours; when it is closed, ever
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,3 +152,13 @@ class Sandbox(Protocol):
 
     def remove(self, folder: Path) -> None:
         """Delete a folder that containers wrote into, whatever its owners and modes."""
+
+    def save_layer(self, overlay: Path, target: Path) -> None:
+        """Copy a writable layer to the new folder ``target``. Raises OSError."""
+
+    def restore_layer(self, overlay: Path, restores: Callable[[str], bool], saved: Path | None) -> None:
+        """Take out of a writable layer what it has at its top under the names chosen, so that the image's shows again.
+
+        Of a layer that was ``saved`` before, what stood there comes back. Names of what was removed may have ``.wh.``
+        before them. No container of the layer may be alive. Raises OSError.
+        """

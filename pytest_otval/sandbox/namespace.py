@@ -40,15 +40,40 @@ class FilesOfContainers:
         return found
 
     def remove(self, folder: Path) -> None:
-        """Delete ``folder``, whatever the owners and modes in it."""
-        with suppress(RecursionError):
-            shutil.rmtree(folder, ignore_errors=True)
+        """Delete ``folder``, whatever the owners and modes in it, or what stands in its place."""
+        with suppress(OSError, RecursionError):
+            # Of what is no folder rmtree would wait for the other end of a FIFO.
+            if stat.S_ISDIR(folder.lstat().st_mode):
+                shutil.rmtree(folder, ignore_errors=True)
+            else:
+                folder.unlink()
         if os.path.lexists(folder):
             self._run("sh", "-c", 'chmod -R -f u+rwX -- "$1"; rm -rf --one-file-system -- "$1"', "sh", folder)
 
-    def _run(self, *argv: str | Path) -> str:
+    def names(self, folder: Path) -> list[str]:
+        """Return the names in ``folder``, which need not exist; its mode may be widened for it."""
+        try:
+            return [path.name for path in folder.iterdir()]
+        except FileNotFoundError:
+            return []
+        except PermissionError:
+            found = self._run(
+                "sh", "-c", 'chmod u+rwx -- "$1"; find "$1" -mindepth 1 -maxdepth 1 -print0', "sh", folder
+            )
+            return [Path(path).name for path in found.split("\0") if path]
+
+    def copy(self, source: Path, target: Path) -> None:
+        """Copy a file or folder with owners, modes, links and marks of removal. Raises OSError."""
+        if os.path.lexists(source):
+            try:
+                self._run("cp", "-a", "--reflink=auto", "--", source, target, _ok_code=0)
+            except sh.ErrorReturnCode as error:
+                words = error.stderr.decode(errors="replace").strip().splitlines()
+                raise OSError(words[-1] if words else f"{source} cannot be copied") from None
+
+    def _run(self, *argv: str | Path, **more: Any) -> str:
         words = [*self._prefix, *map(str, argv)]
-        options: dict[str, Any] = {"_tty_out": False, "_ok_code": range(256)}
+        options: dict[str, Any] = {"_tty_out": False, "_ok_code": range(256), **more}
         return str(sh.Command(words[0])(*words[1:], **options))
 
 

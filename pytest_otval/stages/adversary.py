@@ -15,9 +15,10 @@ from pytest_otval.attacks import names
 from pytest_otval.attacks.battery import Attack, battery
 from pytest_otval.attacks.union import agent_of, applied, bisect, unions
 from pytest_otval.core import Conclusion, Finding, Severity, StageResult, Verdict
+from pytest_otval.stages.isolation import isolation_of
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import Question
-from pytest_otval.stages.trials import evidence_of, isolation_of, noop, oracle, trial_stage
+from pytest_otval.stages.trials import evidence_of, noop, oracle, trial_stage
 from pytest_otval.task.dataset import Accepted
 from pytest_otval.trial.outcome import Scope, step_folder
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_otval.core import Conclusion, Severity
+from pytest_otval.core import Conclusion, Isolation, Severity
 from pytest_otval.images.model import Image, ImageRequest
 from pytest_otval.sandbox.base import Sandbox
 from pytest_otval.sandbox.gpus import node_gpus, require_gpus
@@ -46,6 +46,8 @@ class Question:
     """Which attempt it is, where a stage is asked more than once."""
     digest: str = ""
     """Of the task's files; empty where nobody took it."""
+    isolation: Isolation | None = None
+    """The level at which it is asked, where several are tried; None: the one that run, task or dataset say."""
 
 
 def config_of(task: Task) -> TaskConfig:

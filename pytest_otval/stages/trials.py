@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from pytest_otval.core import REASONS, Conclusion, Isolation, Rules, StageResult, Verdict
 from pytest_otval.images.model import Image
+from pytest_otval.stages.isolation import AUTO, at_strongest, declared_scope, isolation_of
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import (
     BUILD_LOG,
@@ -39,6 +40,31 @@ from pytest_otval.trial.trial import run_trial
 
 
 def oracle(machine: Machine, question: Question) -> StageResult:
+    """Run the reference solution, at isolation ``auto`` at the strongest level at which it and doing nothing pass."""
+    if machine.settings.verdict.isolation != AUTO or question.isolation is not None:
+        return _oracle(machine, question)
+
+    def both(machine: Machine, question: Question) -> StageResult:
+        result = _oracle(machine, question)
+        if result.verdict is not Verdict.PASS:
+            return result
+        idle = _noop(machine, replace(question, evidence=question.evidence / "noop"))
+        if idle.verdict is not Verdict.PASS:
+            return replace(idle, headline=f"noop: {idle.headline}")
+        trials = [*result.facts["trials"], *idle.facts["trials"]]
+        return replace(result, facts={**result.facts, "trials": trials})
+
+    return at_strongest(machine, question, both)
+
+
+def noop(machine: Machine, question: Question) -> StageResult:
+    """Do nothing; a score of at most ``noop_max`` is expected."""
+    if machine.settings.verdict.isolation != AUTO or question.isolation is not None:
+        return _noop(machine, question)
+    return at_strongest(machine, question, _noop)
+
+
+def _oracle(machine: Machine, question: Question) -> StageResult:
     """Run the reference solution; a score of at least ``oracle_min`` is expected.
 
     Where processes of the solution were alive at the end of their phase and the score was wrong, the task may mean a
@@ -55,34 +81,8 @@ def oracle(machine: Machine, question: Question) -> StageResult:
     return result
 
 
-def noop(machine: Machine, question: Question) -> StageResult:
-    """Do nothing; a score of at most ``noop_max`` is expected."""
+def _noop(machine: Machine, question: Question) -> StageResult:
     return trial_stage(machine, question, machine.agent("noop"), declared_scope(machine, question))
-
-
-def declared_scope(machine: Machine, question: Question) -> Scope:
-    """Return how long the agent's processes live, as the task declares it or isolation ``none`` brings along."""
-    declared = _metadata(question).get("process_scope") == "trial"
-    return "trial" if declared or isolation_of(machine, question) == "none" else "phase"
-
-
-def isolation_of(machine: Machine, question: Question) -> Isolation | Literal["separate"]:
-    """Return how far the verifier is kept from what the agent left: as the run says, else the task, else its dataset.
-
-    Of a task whose verifiers are all separate it is ``separate``. Raises Conclusion ``bad-task``.
-    """
-    if all(step.verifier_mode == "separate" for step in question.task.steps):
-        return "separate"
-    declared = _metadata(question).get("isolation", question.settings.isolation)
-    if declared not in get_args(Isolation):
-        raise Conclusion("bad-task", f'[metadata.otval] isolation = {declared!r}: write "none" or "fresh"')
-    chosen: Isolation = machine.settings.verdict.isolation or declared
-    return chosen
-
-
-def _metadata(question: Question) -> Mapping[str, Any]:
-    ours = config_of(question.task).metadata.get("otval", {})
-    return ours if isinstance(ours, dict) else {}
 
 
 def trial_stage(machine: Machine, question: Question, agent: Agent, scope: Scope) -> StageResult:
@@ -106,9 +106,11 @@ def trial_stage(machine: Machine, question: Question, agent: Agent, scope: Scope
     answer = judge(outcome, question.settings, verdict.rules, _strategy(question))
     headline = "; ".join(filter(None, (answer.headline, _order_note(outcome))))
     write_harbor_result(task, outcome, answer.harbor)
+    reached = "none" if scope == "trial" else isolation
     trial = {
         "agent": agent.name,
         "scope": scope,
+        "isolation": reached,
         "class": answer.reason,
         "headline": headline,
         "score": answer.score,
@@ -119,7 +121,7 @@ def trial_stage(machine: Machine, question: Question, agent: Agent, scope: Scope
         "image": image_facts(image),
         "runtimes": _runtimes(outcome),
         "scope": scope,
-        "isolation": "none" if scope == "trial" else isolation,
+        "isolation": reached,
         "seconds": _rounded(outcome.seconds),
         "trials": [trial],
         "rewards": answer.rewards,

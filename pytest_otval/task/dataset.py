@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from reprlib import repr as short_repr
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import tomli
 
@@ -82,6 +82,8 @@ class DatasetSettings:
     """Lowest and highest valid score."""
     isolation: Isolation = "fresh"
     """Of shared verifiers, unless the task says otherwise."""
+    levels: Mapping[str, Isolation] = field(default_factory=dict)
+    """The same by task name, for tasks that need another."""
     known_bad: Mapping[str, KnownBad] = field(default_factory=dict)
     """By task name; expired entries are left out."""
     accepted: Mapping[str, Accepted] = field(default_factory=dict)
@@ -304,12 +306,22 @@ def _range(value: Any) -> tuple[float, float]:
     return low, high
 
 
+def _levels(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise TypeError
+    convert = _one_of(*get_args(Isolation))
+    return {name: convert(level) for name, level in value.items()}
+
+
+_LEVELS = " or ".join(f'"{level}"' for level in get_args(Isolation))
+
 SETTINGS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "oracle": ('"required" or "none"', _one_of("required", "none")),
     "reward_key": ("a key of reward.json", _text),
     "oracle_min": ("a finite number", _number),
     "noop_max": ("a finite number", _number),
     "reward_range": ("two finite numbers, [lowest, highest]", _range),
-    "isolation": ('"none" or "fresh"', _one_of("none", "fresh")),
+    "isolation": (_LEVELS, _one_of(*get_args(Isolation))),
+    "levels": (f"a table of tasks, each with {_LEVELS}", _levels),
 }
 """Each key of [otval] but those that are tables: what it takes, in words, and the function that checks it."""

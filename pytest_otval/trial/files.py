@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import tarfile
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import dropwhile, islice
 from pathlib import Path, PurePosixPath
 
@@ -16,6 +16,9 @@ from pytest_otval.task.reading import NotReadableError, open_regular
 MAX_EVIDENCE_FILES = 50
 MAX_EVIDENCE_BYTES = 1024 * 1024
 """Of each file."""
+
+RootOf = Callable[[PurePosixPath], PurePosixPath | None]
+"""Returns what an absolute path has to stay below; None for a path that has no business in an archive."""
 
 
 def copy_in(source: Path, target: Path) -> None:
@@ -79,12 +82,17 @@ def _write_new(path: Path, data: bytes) -> None:
         path.write_bytes(data)
 
 
-def sanitise(archive: Path, target: Path, roots: list[str]) -> None:
+def below_roots(roots: Collection[str]) -> RootOf:
+    """Return the function that finds which of ``roots`` (absolute paths) a path lies below."""
+    return lambda path: next((PurePosixPath(root) for root in roots if path.is_relative_to(root)), None)
+
+
+def sanitise(archive: Path, target: Path, root_of: RootOf, links_out: bool = False) -> None:
     """Rewrite a tar that a container streamed out, keeping only what may enter another container.
 
-    Members lie below one of ``roots`` (absolute paths): files, folders, links that stay below their root, and hard
-    links to files that were kept; no set-id bits, devices or FIFOs. An empty stream is an archive without members.
-    Raises tarfile.TarError where the stream is no tar.
+    Members have a root: files, folders, links that stay below their root (all, with ``links_out``), and hard links to
+    files that were kept; nothing that would go through a link; no set-id bits, devices or FIFOs. An empty stream is an
+    archive without members. Raises tarfile.TarError where the stream is no tar.
     """
     files: set[PurePosixPath] = set()
     links: set[PurePosixPath] = set()
@@ -94,10 +102,10 @@ def sanitise(archive: Path, target: Path, roots: list[str]) -> None:
         with tarfile.open(archive, "r:") as source:
             for member in source:
                 path = PurePosixPath("/", member.name)
-                root = next((root for root in roots if path.is_relative_to(root)), None)
+                root = root_of(path)
                 if root is None or ".." in path.parts or not links.isdisjoint((path, *path.parents)):
                     continue
-                if not _harmless(member, path, root, files):
+                if not (links_out and member.issym()) and not _harmless(member, path, root, files):
                     continue
                 if member.issym():
                     links.add(path)
@@ -106,7 +114,9 @@ def sanitise(archive: Path, target: Path, roots: list[str]) -> None:
                 clean.addfile(_plain(member, path), source.extractfile(member) if member.isreg() else None)
 
 
-def _harmless(member: tarfile.TarInfo, path: PurePosixPath, root: str, files: Collection[PurePosixPath]) -> bool:
+def _harmless(
+    member: tarfile.TarInfo, path: PurePosixPath, root: PurePosixPath, files: Collection[PurePosixPath]
+) -> bool:
     if member.issym():
         # Behind a name ".." may leave another folder than the words say: that name may itself be a link.
         names = dropwhile(lambda part: part == "..", PurePosixPath(member.linkname).parts)

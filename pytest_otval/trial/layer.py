@@ -25,6 +25,7 @@ from pytest_otval.sandbox.base import (
 from pytest_otval.sandbox.leftovers import OwnScratch
 from pytest_otval.task.load import Task
 from pytest_otval.task.model import EnvironmentConfig
+from pytest_otval.trial.restoring import Restoring
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Layer:
         """The latest container over it."""
         self.written = False
         """Whether a process of the task ran on the layer, so that its root is no longer trusted."""
+        self._set_up: Path | None = None
 
     @contextmanager
     def container(self, network: Network, binds: list[Bind]) -> Iterator[Container]:
@@ -76,6 +78,15 @@ class Layer:
         except NoStartError as error:
             reason = "tampered" if self.written else "no-start"
             raise Conclusion(reason, f"no container starts: {error}") from None
+
+    def remember(self) -> None:
+        """Note what set-up changed: it is no agent's, and comes back when an agent's changes go. Raises OSError."""
+        self._set_up = self.folder / "set-up"
+        self.bench.sandbox.save_layer(self.overlay, self._set_up)
+
+    def restore(self, restoring: Restoring) -> None:
+        """Put back the image's own, and what set-up changed. Raises OSError."""
+        self.bench.sandbox.restore_layer(self.overlay, restoring.restores, self._set_up)
 
     def _covers(self, with_libraries: bool) -> list[Bind]:
         """Hide what the runtime would run of the container's root before any program of ours: /.singularity.d/env/*.sh.

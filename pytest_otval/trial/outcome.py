@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -70,19 +71,22 @@ class TrialOutcome:
     """Why it ended before its last reward was read."""
     spans: dict[tuple[str, str], Span] = field(default_factory=dict)
     """When a phase began and ended, by step and phase; what is of no step has the step ``""``."""
+    _began: tuple[datetime, float] = field(default_factory=lambda: (datetime.now(UTC), time.monotonic()), repr=False)
 
     @contextmanager
     def timed(self, phase: str, step: str = "") -> Iterator[None]:
         """Add the time spent in the block to the phase's seconds, and keep when it was."""
-        began = datetime.now(UTC)
-        spent: dict[str, float] = {}
+        began = self._now()
         try:
-            with timed(spent, phase):
+            with timed(self.seconds, phase):
                 yield
         finally:
-            self.seconds[phase] = self.seconds.get(phase, 0.0) + spent[phase]
-            # The clock may be set meanwhile.
-            self.spans[step, phase] = (began, began + timedelta(seconds=spent[phase]))
+            self.spans[step, phase] = (began, self._now())
+
+    def _now(self) -> datetime:
+        # The clock may be set meanwhile.
+        began, reading = self._began
+        return began + timedelta(seconds=time.monotonic() - reading)
 
 
 def step_folder(evidence: Path, step: str) -> Path:

@@ -78,7 +78,7 @@ class _Trial:
         self._side: Side = "low" if agent.name == "oracle" else "high"
         self._layer = Layer(bench, image, limits_of(task.config.environment), folder)
         self._agent = AgentPhase(task, agent, self._layer, outcome.evidence)
-        self._verifier = VerifierPhase(bench, task, self._layer, outcome.evidence, conditions)
+        self._verifier = VerifierPhase(bench, task, self._layer, outcome.evidence, conditions, isolation)
 
     def run(self) -> None:
         with self._outcome.timed("setup"):
@@ -86,6 +86,8 @@ class _Trial:
             self._outcome.runtime = str(runtime)
             self._agent.upload_environment()
             self._agent.set_up(runtime)
+            if self._layer.written and self._isolation in ("masked", "pristine"):
+                self._layer.remember()
         fault: RewardFault | None = None
         for number, step in enumerate(self._task.steps):
             folder = self._folder / f"step-{number}"
@@ -124,9 +126,9 @@ class _Trial:
         with timed("agent", step.name):
             self._agent.run(step, folder, outcome)
         with timed("hand_over", step.name):
-            artifacts = self._verifier.hand_over(step, folder)
+            handed = self._verifier.hand_over(step, folder)
         with timed("verifier", step.name):
-            self._verifier.verify(step, outcome, folder, artifacts)
+            self._verifier.verify(step, outcome, folder, handed)
         return outcome
 
     def _together(self, step: Step, folder: Path) -> StepOutcome:

@@ -7,26 +7,32 @@ import secrets
 import shlex
 import tarfile
 import time
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pytest_otval.core import Conclusion, Isolation, Network
 from pytest_otval.images.model import ImageRequest
 from pytest_otval.runtimes.mount import verifier_supply
 from pytest_otval.sandbox.base import TOOLBOX, Bind, Command, Container
+from pytest_otval.task.keep import keep_of
 from pytest_otval.task.load import Step, Task
+from pytest_otval.task.named import instruction_text, paths_named
 from pytest_otval.task.reading import is_regular
 from pytest_otval.trial.agent_phase import INBOX, require_zero
 from pytest_otval.trial.conditions import PLACE, Conditions
 from pytest_otval.trial.environment import resolve
-from pytest_otval.trial.files import copy_in, keep_artifacts, keep_evidence, log_folder, sanitise
+from pytest_otval.trial.files import below_roots, copy_in, keep_artifacts, keep_evidence, log_folder, sanitise
 from pytest_otval.trial.layer import Bench, Layer, limits_of, network_of, require_end, run_script
 from pytest_otval.trial.outcome import StepOutcome, step_folder
+from pytest_otval.trial.restoring import Restoring, restoring_of
 from pytest_otval.trial.reward import read_reward_files
 from pytest_otval.trial.runtime import PhaseRuntime
 
 HAND_OVER_SECONDS = 600
 ARTIFACTS = "/logs/artifacts"
 """Carried over beside what task.toml declares; a shared verifier finds it where the agent left it."""
+
+_HOMES = PurePosixPath("/home")
 
 _CLEAR = f"""
 B={TOOLBOX}/busybox
@@ -38,10 +44,21 @@ $B mv /.otval-artifacts {ARTIFACTS} 2>/dev/null || $B mkdir {ARTIFACTS}
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """What a verifier's container unpacks before it grades."""
+
+    archive: Path
+    removing: str
+    """The shell command that makes room for it; empty for none."""
+
+
 class VerifierPhase:
     """The phases after the agent of one trial."""
 
-    def __init__(self, bench: Bench, task: Task, layer: Layer, evidence: Path, conditions: Conditions) -> None:
+    def __init__(
+        self, bench: Bench, task: Task, layer: Layer, evidence: Path, conditions: Conditions, isolation: Isolation
+    ) -> None:
         assert task.config is not None
         self._bench = bench
         self._task = task
@@ -49,35 +66,55 @@ class VerifierPhase:
         self._layer = layer
         self._evidence = evidence
         self._conditions = conditions
+        self._isolation = isolation
         self.graded = layer
         """The layer the latest verifier ran over."""
 
-    def hand_over(self, step: Step, folder: Path) -> Path | None:
-        """Clear what only graders may own from the layer; return the archive of artifacts for a separate verifier.
+    def hand_over(self, step: Step, folder: Path) -> Handed | None:
+        """Clear what only graders may own from the layer, and what the isolation level puts back.
 
-        The host never follows a path inside the layer: a program of ours does, in a container of its own.
+        Returns what the verifier's container is to unpack, if anything: the artifacts for a separate verifier, or what
+        is kept for a shared one. The host never follows a path inside the layer: a program of ours does, in a container
+        of its own.
         """
         if not self._layer.written:
             return None
         separate = step.verifier_mode == "separate"
-        raw = folder / "artifacts.raw.tar"
+        restoring = None if separate else self._restoring(step)
+        collecting = self._collect_script(step) if separate else restoring.collecting if restoring else ""
+        raw, clean = folder / "handed.raw.tar", folder / "handed.tar"
         with self._layer.container("none", []) as container, raw.open("wb") as stream:
-            if separate:
-                script = self._collect_script(step)
-                command = Command([f"{TOOLBOX}/sh", "-c", script], folder / "artifacts.txt", stdout=stream.fileno())
-                command_result = container.run(_limited(command))
-                require_end(command_result, "taking the artifacts", "tampered")
+            if collecting:
+                command = Command([f"{TOOLBOX}/sh", "-c", collecting], folder / "handed.txt", stdout=stream.fileno())
+                require_end(container.run(_limited(command)), "taking what is handed over", "tampered")
             clearing = Command([f"{TOOLBOX}/sh", "-c", _CLEAR], folder / "hand-over.txt")
             require_end(container.run(_limited(clearing)), "the hand-over", "tampered")
-        if not separate:
+        if separate:
+            self._clean_artifacts(step, raw, clean)
+        elif restoring is not None:
+            restoring.clean(raw, clean)
+            self._layer.restore(restoring)
+        else:
             return None
-        clean = folder / "artifacts.tar"
+        return Handed(clean, restoring.removing if restoring else "")
+
+    def _restoring(self, step: Step) -> Restoring | None:
+        workdir = PurePosixPath(self._config.environment.workdir or self._layer.image.config.workdir)
         try:
-            sanitise(raw, clean, self._sources(step))
+            keep = keep_of(self._config.metadata)
+        except ValueError as error:
+            raise Conclusion("bad-task", f"[metadata.otval] keep: {error}") from None
+        # A home is named in passing; what its shells read there is not the agent's to change.
+        named = [path for path in paths_named(instruction_text(step)) if PurePosixPath(path).parent != _HOMES]
+        allowed = [str(workdir), *self._sources(step), *named]
+        return restoring_of(self._isolation, self._layer.image.files, allowed, keep)
+
+    def _clean_artifacts(self, step: Step, raw: Path, clean: Path) -> None:
+        try:
+            sanitise(raw, clean, below_roots(self._sources(step)))
         except tarfile.TarError as error:
             raise Conclusion("tampered", f"the artifacts are no archive: {error}") from None
         keep_artifacts(clean, step_folder(self._evidence, step.name) / "artifacts")
-        return clean
 
     def _sources(self, step: Step) -> list[str]:
         """Absolute paths of what is carried over."""
@@ -92,7 +129,7 @@ class VerifierPhase:
             f'test $# = 0 || exec {TOOLBOX}/busybox tar -c "$@"'
         )
 
-    def verify(self, step: Step, outcome: StepOutcome, folder: Path, artifacts: Path | None) -> None:
+    def verify(self, step: Step, outcome: StepOutcome, folder: Path, handed: Handed | None) -> None:
         """Run the verifier in a container of its own and read what it left. Raises Conclusion."""
         self.graded = layer = self._layer if step.verifier_image is None else self._separate_layer(step, folder)
         network = network_of(step.verifier_network, self._bench.allow_public)
@@ -100,10 +137,10 @@ class VerifierPhase:
         binds = [Bind(logs, "/logs/verifier")]
         if self._copies_tests(step):
             binds.append(Bind(self._tests(step, folder), "/tests"))
-        if artifacts is not None:
+        if handed is not None:
             inbox = folder / "verifier-inbox"
             inbox.mkdir()
-            artifacts.replace(inbox / "artifacts.tar")
+            handed.archive.replace(inbox / "handed.tar")
             binds.append(Bind(inbox, INBOX))
         if self._conditions:
             binds.append(Bind(self._conditions.bring(folder / "conditions"), PLACE))
@@ -112,8 +149,9 @@ class VerifierPhase:
         try:
             with runtime.required(self._bench.sandbox), layer.container(network, binds) as container:
                 layer.written = True
-                if artifacts is not None:
-                    _extract(container, f"{INBOX}/artifacts.tar", "/", folder)
+                if handed is not None:
+                    _make_room(container, handed.removing, folder)
+                    _extract(container, f"{INBOX}/handed.tar", "/", folder)
                 self.grade(container, step, outcome, layer, runtime)
         finally:
             self.note_conditions(outcome, folder)
@@ -249,6 +287,12 @@ def _send(container: Container, content: Path, target: str, folder: Path) -> Non
     with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w") as tar:
         tar.add(content, arcname=".")
     _extract(container, f"{INBOX}/{name}", target, folder)
+
+
+def _make_room(container: Container, removing: str, folder: Path) -> None:
+    if removing:
+        command = Command([f"{TOOLBOX}/sh", "-c", removing], folder / "room.txt")
+        require_end(container.run(_limited(command)), "the hand-over", "tampered")
 
 
 def _extract(container: Container, archive: str, target: str, folder: Path) -> None:

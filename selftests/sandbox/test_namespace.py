@@ -1,4 +1,5 @@
 import os
+import stat
 import subprocess
 
 import pytest
@@ -80,6 +81,30 @@ def test_remove(hostile):
     assert not hostile.exists()
     assert outside_is_untouched(hostile)
     FILES.remove(hostile)
+
+
+def test_remove_of_what_is_no_folder(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").touch()
+    for name in ("pipe", "file", "nothing"):
+        FILES.remove(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_and_copies(hostile, tmp_path):
+    """As they are: links as links, a FIFO as one, and without a wait for it."""
+    source = tmp_path / "source"
+    (source / "folder").mkdir(parents=True)
+    (source / "folder" / "link").symlink_to(hostile)
+    os.mkfifo(source / "pipe")
+    assert (sorted(FILES.names(source)), FILES.names(tmp_path / "nothing")) == (["folder", "pipe"], [])
+    FILES.copy(source, tmp_path / "target")
+    assert (tmp_path / "target" / "folder" / "link").readlink() == hostile
+    assert stat.S_ISFIFO((tmp_path / "target" / "pipe").lstat().st_mode)
+    FILES.copy(tmp_path / "nothing", tmp_path / "none")
+    assert not os.path.lexists(tmp_path / "none")
+    with pytest.raises(OSError, match="cannot create"):
+        FILES.copy(source, tmp_path / "no" / "such")
 
 
 def test_remove_of_a_link_leaves_its_goal(hostile):

@@ -1,0 +1,140 @@
+"""What of an agent's layer goes before a shared verifier runs, and what is carried over all the same.
+
+At ``masked`` the folders of the system are the image's again; at ``pristine`` all is, but what the task lets the agent
+change. The writable layer holds what differs from the image: what is put back is taken out of it. What is kept below a
+folder that is put back is carried over as an archive, by programs of ours in containers of their own.
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from glob import escape
+from pathlib import Path, PurePosixPath
+
+from pytest_otval.core import Conclusion, Isolation
+from pytest_otval.images.lower import Lower, path_parts
+from pytest_otval.images.model import Files
+from pytest_otval.sandbox.base import TOOLBOX
+from pytest_otval.task.keep import PACKAGE
+from pytest_otval.task.packed.unpack import DamagedError
+from pytest_otval.trial.distributions import modules_of
+from pytest_otval.trial.files import sanitise
+
+SYSTEM = frozenset(("bin", "etc", "lib", "lib32", "lib64", "libx32", "opt", "sbin", "usr"))
+"""Folders at the top of an image that ``masked`` puts back."""
+_OURS = frozenset(("logs", "tests"))
+"""Made anew by the hand-over: nothing of the agent's is in them but its artifacts."""
+_WHITEOUT = ".wh."
+"""What fuse-overlayfs may put before the name of something that was removed."""
+
+_SITES = (
+    "/usr/lib/python3/dist-packages",
+    *(
+        f"{prefix}/lib/python3*/{kind}-packages"
+        for prefix in ("/usr", "/usr/local", "/opt/*", "/opt/*/envs/*")
+        for kind in ("site", "dist")
+    ),
+)
+"""Where ``pkg:NAME`` is looked for; environments elsewhere are no part of the system."""
+_UNSAFE = re.compile(r"[^A-Za-z0-9_@%+=:,./*?\[\]-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Restoring:
+    """What one verifier's layer loses and keeps."""
+
+    stays: frozenset[str] | None
+    """Names at the top that alone stay as the agent left them; None: all do but those of the system."""
+    carried: tuple[str, ...]
+    """Absolute patterns (``glob``) of what is carried over."""
+
+    def restores(self, name: str) -> bool:
+        """Whether the image's own comes back for what a layer has under a name at its top."""
+        plain = name.removeprefix(_WHITEOUT)
+        return plain in SYSTEM if self.stays is None else plain not in self.stays
+
+    @property
+    def collecting(self) -> str:
+        """The script that streams out what is carried over."""
+        return (
+            f'cd /; for path in {self._words(".")}; do test -e "$path" || test -L "$path" || continue; '
+            f'set -- "$@" "$path"; done; test $# = 0 || exec {TOOLBOX}/busybox tar -c -- "$@"'
+        )
+
+    @property
+    def removing(self) -> str:
+        """The script that makes room for it in the image's own folders."""
+        return f"{TOOLBOX}/busybox rm -rf -- {self._words()}"
+
+    def _words(self, before: str = "") -> str:
+        return " ".join(before + _UNSAFE.sub(r"\\\g<0>", pattern) for pattern in self.carried)
+
+    def clean(self, raw: Path, target: Path) -> None:
+        """Rewrite the stream of ``collecting``. Raises Conclusion ``tampered``."""
+        try:
+            sanitise(raw, target, self._root_of, links_out=True)
+        except tarfile.TarError as error:
+            raise Conclusion("tampered", f"what is kept is no archive: {error}") from None
+
+    def _root_of(self, path: PurePosixPath) -> PurePosixPath | None:
+        for pattern in self.carried:
+            wanted = PurePosixPath(pattern).parts
+            if len(path.parts) >= len(wanted) and all(map(fnmatchcase, path.parts, wanted)):
+                return PurePosixPath(*path.parts[: len(wanted)])
+        return None
+
+
+def restoring_of(level: Isolation, files: Files, allowed: Iterable[str], keep: Iterable[str]) -> Restoring | None:
+    """Return what a level does to an image's layer; None at ``none`` and ``fresh``.
+
+    ``keep`` is the task's list, ``allowed`` the absolute paths that are the agent's without it.
+    """
+    if level not in ("masked", "pristine"):
+        return None
+    paths = _resolved(files, [path for path in allowed if _is_below_root(path)])
+    patterns: list[str] = []
+    for entry in keep:
+        if entry.startswith(PACKAGE):
+            patterns += _of_package(entry.removeprefix(PACKAGE), files)
+        else:
+            paths.add(PurePosixPath(entry))
+    tops = frozenset(path.parts[1] for path in paths if len(path.parts) == 2)
+    stays = None if level == "masked" else tops | _OURS
+    restoring = Restoring(stays, ())
+    below = {path for path in paths if restoring.restores(path.parts[1]) and paths.isdisjoint(path.parents)}
+    return replace(restoring, carried=(*(escape(str(path)) for path in sorted(below)), *patterns))
+
+
+def _is_below_root(path: str) -> bool:
+    parts = PurePosixPath(path).parts
+    return len(parts) > 1 and parts[0] == "/" and ".." not in parts
+
+
+def _resolved(files: Files, paths: Iterable[str]) -> set[PurePosixPath]:
+    """Return where paths lead to in an image, whose links are not the agent's."""
+    try:
+        with Lower(files) as lower:
+            return {_followed(lower, path_parts(path)) for path in paths}
+    except (OSError, DamagedError):
+        return set(map(PurePosixPath, paths))
+
+
+def _followed(lower: Lower, parts: Sequence[str]) -> PurePosixPath:
+    for count in range(len(parts), 0, -1):
+        found = lower.follow(parts[:count])
+        if found is not None:
+            return PurePosixPath("/", *found[0], *parts[count:])
+    return PurePosixPath("/", *parts)
+
+
+def _of_package(name: str, files: Files) -> list[str]:
+    """Return where the files of a distribution lie; its modules by other names than its own if the image has them."""
+    signs = "".join(f"[{sign.lower()}{sign.upper()}]" if sign.isalpha() else sign for sign in name)
+    own = re.sub(r"[-_.]+", "[-_.]", signs)
+    entries = {f"{own}{end}" for end in ("", ".py", ".*.so", ".libs", "-*.dist-info", "-*.egg-info")}
+    entries |= {escape(module) for module in modules_of(files, _SITES, own)}
+    return [f"{site}/{entry}" for site in _SITES for entry in sorted(entries)]
