@@ -91,11 +91,11 @@ def sanitise(archive: Path, target: Path, root_of: RootOf, links_out: bool = Fal
     """Rewrite a tar that a container streamed out, keeping only what may enter another container.
 
     Members have a root: files, folders, links that stay below their root (all, with ``links_out``), and hard links to
-    files that were kept; nothing that would go through a link; no set-id bits, devices or FIFOs. An empty stream is an
-    archive without members. Raises tarfile.TarError where the stream is no tar.
+    files that were kept; of two at one path the first, and nothing below a link or file; no set-id bits, devices or
+    FIFOs. An empty stream is an archive without members. Raises tarfile.TarError where the stream is no tar.
     """
     files: set[PurePosixPath] = set()
-    links: set[PurePosixPath] = set()
+    leaves: set[PurePosixPath] = set()
     with tarfile.open(target, "w") as clean:
         if archive.stat().st_size == 0:
             return
@@ -103,13 +103,13 @@ def sanitise(archive: Path, target: Path, root_of: RootOf, links_out: bool = Fal
             for member in source:
                 path = PurePosixPath("/", member.name)
                 root = root_of(path)
-                if root is None or ".." in path.parts or not links.isdisjoint((path, *path.parents)):
+                if root is None or ".." in path.parts or not leaves.isdisjoint((path, *path.parents)):
                     continue
                 if not (links_out and member.issym()) and not _harmless(member, path, root, files):
                     continue
-                if member.issym():
-                    links.add(path)
-                elif not member.isdir():
+                if not member.isdir():
+                    leaves.add(path)
+                if not (member.isdir() or member.issym()):
                     files.add(path)
                 clean.addfile(_plain(member, path), source.extractfile(member) if member.isreg() else None)
 

@@ -70,6 +70,23 @@ def test_kept(tmp_path, kept):
     assert "/" + found.name.removeprefix("/") == os.path.normpath("/" + kept[0].name.removeprefix("/"))
 
 
+def test_the_first_of_two_at_one_path(tmp_path):
+    """As declared artifacts that lie in each other give them; a second one could not be unpacked."""
+    file, folder, below = (member("app/out/a"), member("app/out/a", tarfile.DIRTYPE), member("app/out/a/b"))
+    hard = member("app/out/a", tarfile.LNKTYPE, "app/out/a")
+    clean(tmp_path, archive_of([file, hard, file, folder, below]))
+    with tarfile.open(tmp_path / "clean.tar") as tar:
+        assert [(info.name, info.type) for info in tar] == [("app/out/a", tarfile.REGTYPE)]
+
+
+def test_links_out_where_they_may_be(tmp_path):
+    raw, target = tmp_path / "raw.tar", tmp_path / "clean.tar"
+    raw.write_bytes(archive_of([member("app/out/link", tarfile.SYMTYPE, "/etc"), member("app/out/link/passwd")]))
+    sanitise(raw, target, below_roots(ROOTS), links_out=True)
+    with tarfile.open(target) as tar:
+        assert [(info.name, info.linkname) for info in tar] == [("app/out/link", "/etc")]
+
+
 @pytest.mark.parametrize(
     "dropped",
     [
