@@ -87,6 +87,8 @@ class FakeSandbox:
     """Why the container of this number (the first is 0) does not start; "" where it does."""
     containers: list[FakeContainer] = field(default_factory=list)
     removed: list[Path] = field(default_factory=list)
+    layers: list[tuple[str, str]] = field(default_factory=list)
+    """What was done to writable layers."""
 
     @contextmanager
     def open(self, spec: ContainerSpec) -> Iterator[FakeContainer]:
@@ -110,6 +112,12 @@ class FakeSandbox:
     def remove(self, folder: Path) -> None:
         self.removed.append(folder)
         shutil.rmtree(folder, ignore_errors=True)
+
+    def save_layer(self, overlay: Path, target: Path) -> None:
+        self.layers.append(("saved", target.name))
+
+    def restore_layer(self, overlay: Path, restores: Callable[[str], bool], saved: Path | None) -> None:
+        self.layers += [("restored", name) for name in ("app", "srv", "usr") if restores(name)]
 
     @property
     def commands(self) -> list[Command]:

@@ -7,20 +7,17 @@ with a writable layer of the verifier's container alone: nothing that the agent 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 from pytest_otval.core import Conclusion, Network
-from pytest_otval.images.lower import Lower, path_parts
 from pytest_otval.runtimes.record import ROOT, TASK_JSON, VERIFIER_JSON, Reference, Runtime, read_reference
 from pytest_otval.runtimes.script import Asking, asking_of_agent, asking_of_verifier
 from pytest_otval.runtimes.store import Runtimes, UnusableError
 from pytest_otval.sandbox.base import DEFAULT_PATH, TOOLBOX, Bind
 from pytest_otval.task.load import Step, Task
-from pytest_otval.task.packed.unpack import DamagedError
 
 State = Literal["ready", "missing", "save"]
 """What the helper is told: the runtime is there; the script has to install it; it is to be installed and saved."""
@@ -136,20 +133,3 @@ def _supply(runtimes: Runtimes, reference: Reference | None, asking: Asking | No
     except UnusableError as error:
         return Supply(reference.name, reference.path, reference, why=str(error), asks=asks)
     return Supply(reference.name, reference.path, reference, runtime, file=runtimes.file(runtime), asks=asks)
-
-
-def image_python(files: Sequence[Path], env: Mapping[str, str]) -> str:
-    """Return the path of an image's own ``python3``, as PATH finds it there; ``python3`` where it has none yet."""
-    return _image_python(tuple(files), env.get("PATH", DEFAULT_PATH))
-
-
-@lru_cache(maxsize=64)
-def _image_python(files: tuple[Path, ...], path: str) -> str:
-    try:
-        with Lower(files) as lower:
-            for folder in filter(lambda one: one.startswith("/"), path.split(":")):
-                if lower.follow([*path_parts(folder), "python3"]) is not None:
-                    return f"{folder.rstrip('/')}/python3"
-    except (OSError, DamagedError):
-        pass
-    return "python3"

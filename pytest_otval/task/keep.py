@@ -34,8 +34,8 @@ def _entry(entry: Any) -> str:
         if not _DISTRIBUTION.fullmatch(entry.removeprefix(PACKAGE)):
             raise ValueError(f"{entry!r} names no Python distribution: write pkg: and its name")
         return entry
-    path = PurePosixPath(entry)
-    if not path.is_absolute() or ".." in path.parts or "\n" in entry or "\0" in entry:
+    path = PurePosixPath("/", entry.lstrip("/"))
+    if not entry.startswith("/") or ".." in path.parts or "\n" in entry or "\0" in entry:
         raise ValueError(f"{entry!r} is neither pkg:NAME nor an absolute path without '..'")
     if path == PurePosixPath("/") or any(path.is_relative_to(folder) for folder in _NEVER):
         raise ValueError(f"{entry!r} is not the agent's to change")

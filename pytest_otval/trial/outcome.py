@@ -36,6 +36,8 @@ class StepOutcome:
     """Processes of the agent at the end of its phase."""
     runtime: str = ""
     """The verifier's, as the ledger names it; empty for none."""
+    python: str = ""
+    """What ``OT_PYTHON`` of a verifier with a runtime was: the runtime's Python or the image's."""
     test_order: Mapping[str, int] | None = None
     """``seed``, and how many ``tests`` it put in order, where the order of tests was to be another than theirs."""
 
@@ -47,7 +49,7 @@ class StepOutcome:
             "agent_status": self.agent_status,
             "verifier_status": self.verifier_status,
             "left_alive": self.left_alive,
-            **({"runtime": self.runtime} if self.runtime else {}),
+            **({"runtime": self.runtime, "python": self.python} if self.runtime else {}),
             **({} if self.test_order is None else {"test_order": dict(self.test_order)}),
         }
 

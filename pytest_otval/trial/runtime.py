@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_otval.core import REASONS, Conclusion, Network, Verdict
 from pytest_otval.images.model import Files
-from pytest_otval.runtimes.mount import Supply, image_python
+from pytest_otval.runtimes.mount import Supply
+from pytest_otval.runtimes.python import image_python, only_in_image
 from pytest_otval.sandbox.base import Bind, Sandbox
 
 
@@ -21,6 +22,10 @@ class PhaseRuntime:
             supply.require(network)
         self._supply = supply
         self._told = folder / "runtime"
+
+    def __bool__(self) -> bool:
+        """Whether there is one."""
+        return self._supply is not None
 
     def __str__(self) -> str:
         """For the ledger; empty where there is none."""
@@ -41,11 +46,18 @@ class PhaseRuntime:
         """Return the variables of the phase's scripts."""
         return dict(env) if self._supply is None else self._supply.variables(env)
 
-    def verifier_variables(self, env: Mapping[str, str], image: Files) -> dict[str, str]:
-        """Return the variables of a verifier's scripts: ``OT_PYTHON`` is the runtime's Python, else the image's."""
+    def verifier_variables(
+        self, env: Mapping[str, str], image: Files, tests: Iterable[Path], workdir: str
+    ) -> dict[str, str]:
+        """Return the variables of a verifier's scripts.
+
+        ``OT_PYTHON`` is the runtime's Python; the image's where there is none, or where ``tests`` need its packages.
+        """
         found = self.variables(env)
-        if "OT_PYTHON" not in found:
-            found["OT_PYTHON"] = image_python(image, env)
+        of_image = image_python(image, env)
+        runtime = self._supply.runtime if self._supply is not None else None
+        if runtime is None or not runtime.python or only_in_image(tests, runtime, image, of_image, workdir):
+            found["OT_PYTHON"] = of_image
         return found
 
     @contextmanager

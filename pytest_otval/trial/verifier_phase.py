@@ -195,8 +195,11 @@ class VerifierPhase:
             **resolve(environment.env, "environment.env"),
             **resolve(step.verifier_env, "verifier.env"),
         }
-        env = runtime.verifier_variables(env, layer.image.files)
         workdir = environment.workdir or image.workdir
+        tests = [folder for folder in (step.shared_tests, step.tests) if folder is not None]
+        env = runtime.verifier_variables(env, layer.image.files, tests, workdir)
+        if runtime:
+            outcome.python = env["OT_PYTHON"]
         deadline = time.monotonic() + step.verifier_timeout
         if self._copies_tests(step) and is_regular(step.tests / "setup.sh"):
             log = self._log(step, "verifier-setup.txt")

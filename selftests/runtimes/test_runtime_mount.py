@@ -1,13 +1,11 @@
-from pathlib import Path
-
 import pytest
 
 from pytest_otval.core import Conclusion
-from pytest_otval.runtimes.mount import Supply, agent_supply, image_python, verifier_supply
+from pytest_otval.runtimes.mount import Supply, agent_supply, verifier_supply
 from pytest_otval.runtimes.record import ROOT, Reference, write_reference
 from pytest_otval.runtimes.store import Runtimes
 from selftests.fakes import make_task
-from selftests.runtimes.made import put, write_squashfs
+from selftests.runtimes.made import put
 
 ASKS = {"tests/setup.sh": "#!/bin/bash\n. ot-runtime.sh\not_runtime tools || ot_runtime_save\n"}
 
@@ -93,22 +91,3 @@ def test_words_of_any_kind_reach_the_helper(runtimes, tmp_path):
     (told,) = supply.told(tmp_path / "told")
     assert (told.source / "state").read_text().count("\n") == 5
     assert "'\"'\"'quoted'\"'\"'" in (told.source / "state").read_text()
-
-
-@pytest.mark.parametrize(
-    ("files", "path", "found"),
-    [
-        (["/usr/bin/python3"], "/usr/local/bin:/usr/bin", "/usr/bin/python3"),
-        (["/usr/bin/python3", "/opt/venv/bin/python3"], "/opt/venv/bin/:/usr/bin", "/opt/venv/bin/python3"),
-        (["/usr/bin/python"], "/usr/bin", "python3"),
-        (["/usr/bin/python3"], "bin:usr/bin::", "python3"),
-        (["/usr/bin"], "/usr/bin/x:/usr/bin", "python3"),
-    ],
-)
-def test_python_of_an_image(tmp_path, files, path, found):
-    image = write_squashfs(tmp_path / "image.sqfs", dict.fromkeys(files, ""))
-    assert image_python((image,), {"PATH": path}) == found
-
-
-def test_python_of_an_image_that_cannot_be_read(tmp_path):
-    assert image_python((Path("/nowhere.sqfs"),), {}) == "python3"

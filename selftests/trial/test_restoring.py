@@ -1,0 +1,86 @@
+import io
+import subprocess
+import tarfile
+from glob import escape
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_otval.core import Conclusion
+from pytest_otval.trial.restoring import restoring_of
+from selftests.runtimes.made import write_squashfs
+
+NO_FILES = (Path("/nowhere.sqfs"),)
+
+
+def restoring(level, allowed=(), keep=(), files=NO_FILES):
+    return restoring_of(level, files, allowed, keep)
+
+
+@pytest.mark.parametrize("level", ["none", "fresh"])
+def test_levels_that_put_nothing_back(level):
+    assert restoring(level) is None
+
+
+def test_masked():
+    found = restoring("masked", ["/app", "/usr/src/app", "/usr/src/app/deep", "/", "relative"], ["/opt/tool"])
+    assert [name for name in ("usr", "etc", ".wh.opt", "app", "srv", "lib64") if found.restores(name)] == [
+        "usr",
+        "etc",
+        ".wh.opt",
+        "lib64",
+    ]
+    assert found.carried == ("/opt/tool", "/usr/src/app")
+
+
+def test_pristine():
+    found = restoring("pristine", ["/app", "/app/out", "/home/me/x", "/logs/artifacts"], ["/opt"])
+    assert not any(map(found.restores, ("app", ".wh.app", "opt", "logs", "tests")))
+    assert all(map(found.restores, ("usr", "srv", "home", "root")))
+    assert found.carried == ("/home/me/x",)
+
+
+def test_links_of_the_image_are_followed(tmp_path):
+    files = (write_squashfs(tmp_path / "i.sqfs", {"/srv/real/x": ""}, {"/work": "/srv/real", "/app": "opt/app"}),)
+    found = restoring("pristine", ["/work", "/app/new/file"], files=files)
+    assert found.carried == ("/app/new/file", "/srv/real")
+    assert found.restores("work")
+
+
+def test_a_package_with_modules_of_other_names(tmp_path):
+    site = "/usr/lib/python3/dist-packages"
+    record = "yaml/__init__.py,,\n_yaml/__init__.py,,\n../../bin/x,,\nPyYAML-6.0.dist-info/RECORD,,\nevil.pth,,\n"
+    files = (write_squashfs(tmp_path / "i.sqfs", {f"{site}/PyYAML-6.0.dist-info/RECORD": record}),)
+    carried = restoring("masked", keep=["pkg:pyyaml"], files=files).carried
+    names = {PurePosixPath(path).name for path in carried}
+    assert {"yaml", "_yaml", "[pP][yY][yY][aA][mM][lL]"} <= names
+    assert not names & {"..", "evil.pth"}
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\0\n\r", exclude_categories=["Cs"]), min_size=1), min_size=1))
+def test_words_are_taken_for_what_they_say(names):
+    """Whatever a path holds, the shell sees one pattern that fits this path alone."""
+    path = str(PurePosixPath("/opt", "x" + "/x".join(name.replace("/", "|") for name in names)))
+    if ".." in PurePosixPath(path).parts:
+        return
+    found = restoring("masked", keep=[path])
+    words = found.removing.partition("-- ")[2]
+    said = subprocess.run(["sh", "-c", f"printf '%s' {words}"], capture_output=True, check=True).stdout
+    assert said.decode() == escape(path)
+    assert found._root_of(PurePosixPath(path, "deep")) == PurePosixPath(path)
+    assert found._root_of(PurePosixPath("/opt")) is None
+
+
+def test_only_what_is_kept_comes_through(tmp_path):
+    raw, target = tmp_path / "raw.tar", tmp_path / "clean.tar"
+    with tarfile.open(raw, "w") as tar:
+        for name in ("./opt/tool/a", "opt/other", "usr/bin/python3", "opt/tool/../../etc/passwd"):
+            tar.addfile(tarfile.TarInfo(name), io.BytesIO())
+    restoring("masked", keep=["/opt/tool"]).clean(raw, target)
+    with tarfile.open(target) as tar:
+        assert tar.getnames() == ["opt/tool/a"]
+    raw.write_bytes(b"no tar" * 500)
+    with pytest.raises(Conclusion, match="is no archive"):
+        restoring("masked", keep=["/opt/tool"]).clean(raw, target)
