@@ -112,6 +112,7 @@ def by_recipe(machine: Machine, recipe: Recipe) -> Installation:
         SCRIPT,
         recipe.file.seconds,
         image.config.env,
+        common=recipe.common,
         python=recipe.file.python,
     )
 
