@@ -94,15 +94,31 @@ def squashfs_path(cache: Path, checksum: str) -> Path:
 def read_record(cache: Path, checksum: str) -> Runtime | None:
     """Return the manifest of a checksum; None where there is none that can be read."""
     try:
-        values = json.loads(record_path(cache, checksum).read_text(encoding="utf-8"))
+        return parse_record(record_path(cache, checksum).read_bytes(), checksum)
+    except OSError:
+        return None
+
+
+def parse_record(content: bytes, checksum: str) -> Runtime | None:
+    """Return the runtime that a manifest tells of; None for what is no manifest of this checksum. It may be hostile."""
+    try:
+        values = json.loads(content)
         if values.pop("format") != FORMAT or values["checksum"] != checksum:
             return None
         packages = {
             kind: {name: Package(**package) for name, package in found.items()}
             for kind, found in values.pop("packages").items()
         }
-        return Runtime(**values, packages=packages)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        runtime = Runtime(**values, packages=packages)
+        names = (
+            _ID.fullmatch(runtime.id),
+            PATH.fullmatch(runtime.path),
+            PATH.fullmatch(f"/{runtime.python or 'none'}"),
+        )
+        texts = (runtime.base, runtime.base_key, runtime.made)
+        right = all(names) and type(runtime.bytes) is int and all(isinstance(text, str) for text in texts)
+        return runtime if right and isinstance(runtime.files, dict) else None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
