@@ -54,6 +54,8 @@ def download(arguments: argparse.Namespace) -> int:
     there = hub.files(FOLDER)
     whole = {path.removesuffix(".json") for path in there if path.endswith(".json")}
     found = sorted(one for one in whole if CHECKSUM.fullmatch(one) and f"{one}.sqfs" in there)
+    if not found:
+        raise OtvalUsageError(f"{hub.repository} has no whole runtime in {FOLDER}/: see `runtime publish`")
     faults = [f"{hub.repository} has no {one[:_SHOWN]}, which a task names" for one in sorted(named - set(found))]
     for runtime in _wanted(hub, found, named, arguments):
         fault = (

@@ -100,9 +100,13 @@ def test_only_what_is_named(hub, cache, tmp_path):
 
 
 def test_what_the_hub_does_not_have_is_told(hub, cache, tmp_path, capsys):
-    runtime = whole(cache("mine"))
+    mine = cache("mine")
+    runtime, other = whole(mine, "one", "1"), whole(mine, "other", "2")
     task = make_task(tmp_path)
     write_reference(task.path / "tests" / "ot-verifier-runtime.json", Reference.of(runtime))
+    assert main(["runtime", "download", REPO]) == 4
+    assert f"{REPO} has no whole runtime in runtimes/" in capsys.readouterr().err
+    offer(hub, mine, other.checksum)
     assert main(["runtime", "download", REPO, "none", "--for", str(task.path)]) == 1
     said = capsys.readouterr().err
     assert f"{REPO} has no {runtime.checksum[:12]}, which a task names" in said
@@ -111,7 +115,7 @@ def test_what_the_hub_does_not_have_is_told(hub, cache, tmp_path, capsys):
     assert "has no runtime none" in capsys.readouterr().err
     cache("empty")
     assert main(["runtime", "publish", REPO]) == 4
-    assert hub.repositories[KEY].files == {}
+    assert len(hub.repositories[KEY].revisions) == 1
 
 
 def test_what_is_damaged_is_not_published(hub, cache, capsys):
