@@ -28,7 +28,8 @@ from pytest_otval.runtimes.record import (
 )
 from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.stages.machine import Machine, probe_flavour
-from pytest_otval.stages.saving import by_recipe, save_runtimes
+from pytest_otval.stages.saving import by_recipe, name_runtimes, restore_runtimes, save_runtimes
+from pytest_otval.task.dataset import dataset_folder, load_dataset
 from pytest_otval.task.index import is_task
 from pytest_otval.task.load import load_task
 from pytest_otval.workspace import Workspace
@@ -70,7 +71,13 @@ def _found(what: str) -> str | Path:
 
 def _built(machine: Machine, what: str | Path, anew: bool) -> Iterator[str]:
     if isinstance(what, Path):
-        saved = save_runtimes(machine, load_task(what, what.parent.name), anew=anew)
+        dataset = load_dataset(dataset_folder(what))
+        task = load_task(what, dataset.name)
+        restore_runtimes(machine, task, dataset.settings.runtimes)
+        saved = save_runtimes(machine, task, anew=anew)
+        trouble = name_runtimes(task, dataset, saved)
+        if trouble:
+            print(f"warning: {trouble}", file=sys.stderr)
         for one in saved:
             yield f"{line_of(one.runtime)}  {one.file}"
         if not saved:
@@ -189,12 +196,17 @@ def collect_garbage(arguments: argparse.Namespace) -> int:
 
 
 def named_below(paths: Iterable[Path]) -> set[str]:
-    """Return the checksums that the tasks below some folders name. Raises OtvalUsageError where there is no task."""
+    """Return the checksums that the tasks below some folders and their datasets name.
+
+    Raises OtvalUsageError where there is no task.
+    """
     named: set[str] = set()
+    datasets: set[Path] = set()
     found = 0
     with tempfile.TemporaryDirectory(prefix="otval-gc-") as scratch:
         for environment in environments_below(paths, Path(scratch)):
             found += environment.is_task
+            datasets |= {dataset_folder(environment.folder)} if environment.is_task else set()
             for file in _references(environment.folder) if environment.is_task else ():
                 try:
                     reference = read_reference(file)
@@ -202,6 +214,8 @@ def named_below(paths: Iterable[Path]) -> set[str]:
                     print(f"{printable(environment.name)}: {conclusion}", file=sys.stderr)
                     continue
                 named |= {reference.checksum} if reference is not None else set()
+    for folder in datasets:
+        named |= set(load_dataset(folder).settings.runtimes.values())
     if not found:
         raise OtvalUsageError(
             "there is no task below the folders given, so all runtimes would go: name the tasks' folders"
