@@ -12,13 +12,14 @@ from pytest_otval.core import Conclusion
 from pytest_otval.runtimes import named as module
 from pytest_otval.runtimes.named import NotNamedError, name_in_dataset, with_named, with_named_before
 from pytest_otval.runtimes.recipe import find_recipe, runtime_id
-from pytest_otval.runtimes.record import TASK_JSON, VERIFIER_JSON, Reference, read_reference
+from pytest_otval.runtimes.record import TASK_JSON, VERIFIER_JSON, Reference, read_reference, write_reference
 from pytest_otval.runtimes.script import asking_of_agent
 from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.stages.saving import Saved, name_runtimes, restore_runtimes
 from pytest_otval.task.dataset import load_dataset
 from selftests.conftest import REPOSITORY
 from selftests.fakes import make_task
+from selftests.kills import killed_at_each_step
 from selftests.runtimes.made import put
 
 ONE, TWO = f"tools-{'1' * 12}", f"tools-{'2' * 12}"
@@ -125,6 +126,12 @@ def test_a_write_that_breaks_off_leaves_the_old_file(file, monkeypatch):
         name_in_dataset(file, {ONE: SUM})
     assert file.read_text() == TOML
     assert [path.name for path in file.parent.iterdir()] == ["dataset.toml"]
+
+
+def test_a_write_that_is_killed_anywhere_leaves_the_old_file_or_the_new(file):
+    for step in killed_at_each_step(lambda: name_in_dataset(file, {ONE: SUM})):
+        assert file.read_text() == TOML or named_in(file) == {ONE: SUM}, step
+    assert named_in(file) == {ONE: SUM}
 
 
 KEYS = st.sampled_from(["a", "b", "otval", "runtimes", "x y", "allow"])
@@ -252,8 +259,6 @@ def test_a_dataset_names_what_its_tasks_name(fake_machine, task, tmp_path):
     assert load_dataset(folder).settings.runtimes == {id_of(task): SUM}
     runtime = put(Runtimes(tmp_path / "cache"))
     saved = Saved(task.path / "tests" / VERIFIER_JSON, runtime)
-    from pytest_otval.runtimes.record import write_reference
-
     write_reference(saved.file, Reference.of(runtime))
     assert name_runtimes(task, load_dataset(folder), [saved]) == ""
     assert load_dataset(folder).settings.runtimes == {id_of(task): SUM, runtime.id: runtime.checksum}
