@@ -17,6 +17,7 @@ from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import Task
 from pytest_otval.workspace import Workspace
 from selftests.fakes import FakeImages, FakeMachine, FakeSandbox, ask
+from selftests.hub import FakeHub
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -34,6 +35,16 @@ def fake_machine(tmp_path):
         return FakeMachine(tmp_path, sandbox, images or FakeImages(), VerdictSettings(**verdict))
 
     return make
+
+
+@pytest.fixture
+def any_hub(monkeypatch):
+    """A Hugging Face hub on loopback in place of the large one; a test adds its repositories."""
+    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    with FakeHub() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        yield server
 
 
 @pytest.fixture

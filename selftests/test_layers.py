@@ -17,6 +17,7 @@ ORDER = (
     ("settings",),
     ("workspace",),
     ("profile",),
+    ("hub",),
     ("task",),
     ("checks",),
     ("sandbox",),
@@ -55,6 +56,8 @@ HEAVY = {
     "rich",
     "scipy",
     "numpy",
+    "huggingface_hub",
+    "tomlkit",
 }
 """Libraries that every pytest run of anybody would pay for, if importing the plugin imported them."""
 

@@ -28,7 +28,8 @@ from pytest_otval.runtimes.record import (
 )
 from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.stages.machine import Machine, probe_flavour
-from pytest_otval.stages.saving import by_recipe, save_runtimes
+from pytest_otval.stages.saving import by_recipe, name_runtimes, restore_runtimes, save_runtimes
+from pytest_otval.task.dataset import dataset_folder, load_dataset
 from pytest_otval.task.index import is_task
 from pytest_otval.task.load import load_task
 from pytest_otval.workspace import Workspace
@@ -70,28 +71,36 @@ def _found(what: str) -> str | Path:
 
 def _built(machine: Machine, what: str | Path, anew: bool) -> Iterator[str]:
     if isinstance(what, Path):
-        saved = save_runtimes(machine, load_task(what, what.parent.name), anew=anew)
+        dataset = load_dataset(dataset_folder(what))
+        task = load_task(what, dataset.name)
+        restore_runtimes(machine, task, dataset.settings.runtimes)
+        saved = save_runtimes(machine, task, anew=anew)
+        trouble = name_runtimes(task, dataset, saved)
+        if trouble:
+            print(f"warning: {trouble}", file=sys.stderr)
         for one in saved:
-            yield f"{_line(one.runtime)}  {one.file}"
+            yield f"{line_of(one.runtime)}  {one.file}"
         if not saved:
             yield f"{what}: has all that its scripts ask for"
         return
     recipe = find_recipe(what)
     assert recipe is not None
-    yield _line(machine.installer.ensure(by_recipe(machine, recipe), anew=anew))
+    yield line_of(machine.installer.ensure(by_recipe(machine, recipe), anew=anew))
 
 
-def _line(runtime: Runtime) -> str:
+def line_of(runtime: Runtime) -> str:
+    """Return the line that lists a runtime."""
     return f"{runtime.id}  {runtime.checksum[:_SHOWN]}  {size_text(runtime.bytes):>9}  {runtime.path}"
 
 
-def _cache() -> Runtimes:
+def opened_cache() -> Runtimes:
+    """Return the user's cache. Raises OtvalUsageError."""
     return Runtimes(Workspace.from_environment().runtimes)
 
 
 def list_runtimes(arguments: argparse.Namespace) -> int:
     """List the cache."""
-    cache = _cache()
+    cache = opened_cache()
     found = list(records(cache.cache))
     missing = [name for name in recipe_names() if name not in {one.name for one in found}]
     if arguments.json:
@@ -99,7 +108,7 @@ def list_runtimes(arguments: argparse.Namespace) -> int:
         print(json.dumps({"runtimes": rows, "recipes_not_built": missing}, indent=1))
         return 0
     for one in found:
-        print(f"{_line(one)}  {one.made}  {printable(one.base)}")
+        print(f"{line_of(one)}  {one.made}  {printable(one.base)}")
     for name in missing:
         print(f"{name}: not built: python -m pytest_otval runtime build {name}")
     return 0
@@ -107,7 +116,7 @@ def list_runtimes(arguments: argparse.Namespace) -> int:
 
 def show(arguments: argparse.Namespace) -> int:
     """Show one manifest."""
-    runtime = _find(_cache(), arguments.runtime)[0]
+    runtime = find(opened_cache(), arguments.runtime)[0]
     if arguments.json:
         print(json.dumps(asdict(runtime), indent=1))
         return 0
@@ -123,7 +132,7 @@ def show(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _find(cache: Runtimes, prefix: str) -> list[Runtime]:
+def find(cache: Runtimes, prefix: str) -> list[Runtime]:
     """Return the runtimes whose id or checksum begins so, the newest first. Raises Conclusion: none, or several ids."""
     found = [one for one in records(cache.cache) if one.id.startswith(prefix) or one.checksum.startswith(prefix)]
     ids = sorted({one.id for one in found})
@@ -137,8 +146,8 @@ def _find(cache: Runtimes, prefix: str) -> list[Runtime]:
 
 def verify(arguments: argparse.Namespace) -> int:
     """Read runtimes and say which are not what their manifests say; return 1 if there are any."""
-    cache = _cache()
-    named = [one.checksum for prefix in arguments.runtimes for one in _find(cache, prefix)]
+    cache = opened_cache()
+    named = [one.checksum for prefix in arguments.runtimes for one in find(cache, prefix)]
     checksums = named or _checksums(cache.cache)
     faults = 0
     for checksum in checksums:
@@ -164,7 +173,7 @@ def collect_garbage(arguments: argparse.Namespace) -> int:
     """Remove the runtimes that no task names, and that are no newest of a recipe."""
     workspace = Workspace.from_environment()
     cache = Runtimes(workspace.runtimes)
-    named = _named(arguments.paths or _all_datasets(workspace))
+    named = named_below(arguments.paths or _all_datasets(workspace))
     for name in recipe_names():
         recipe = find_recipe(name)
         newest = cache.newest(recipe.id) if recipe is not None else None
@@ -177,18 +186,27 @@ def collect_garbage(arguments: argparse.Namespace) -> int:
         print(f"{checksum[:_SHOWN]}  {size_text(cache.size(checksum)):>9}  {what}")
         if not arguments.dry_run:
             cache.remove(checksum)
+    for part in cache.parts(time.time() - arguments.keep_days * _DAY):
+        print(f"{part.name}  part of a download")
+        if not arguments.dry_run:
+            part.unlink(missing_ok=True)
     done = "would go" if arguments.dry_run else "removed"
     print(f"{len(gone)} runtimes, {size_text(total)}: {done}")
     return 0
 
 
-def _named(paths: Iterable[Path]) -> set[str]:
-    """Return the checksums that the tasks below some folders name. Raises OtvalUsageError where there is no task."""
+def named_below(paths: Iterable[Path]) -> set[str]:
+    """Return the checksums that the tasks below some folders and their datasets name.
+
+    Raises OtvalUsageError where there is no task.
+    """
     named: set[str] = set()
+    datasets: set[Path] = set()
     found = 0
     with tempfile.TemporaryDirectory(prefix="otval-gc-") as scratch:
         for environment in environments_below(paths, Path(scratch)):
             found += environment.is_task
+            datasets |= {dataset_folder(environment.folder)} if environment.is_task else set()
             for file in _references(environment.folder) if environment.is_task else ():
                 try:
                     reference = read_reference(file)
@@ -196,6 +214,8 @@ def _named(paths: Iterable[Path]) -> set[str]:
                     print(f"{printable(environment.name)}: {conclusion}", file=sys.stderr)
                     continue
                 named |= {reference.checksum} if reference is not None else set()
+    for folder in datasets:
+        named |= set(load_dataset(folder).settings.runtimes.values())
     if not found:
         raise OtvalUsageError(
             "there is no task below the folders given, so all runtimes would go: name the tasks' folders"

@@ -9,15 +9,16 @@ from pathlib import Path
 from pytest_otval.cluster.image_command import run_action
 
 _ACTIONS = "pytest_otval.cluster.runtime_cache"
+_HUB = "pytest_otval.cluster.runtime_hub"
 
 
 def add_arguments(runtime: argparse.ArgumentParser, add_cluster: Callable[[argparse.ArgumentParser], None]) -> None:
     """Add the actions; ``add_cluster`` adds the option that names the cluster profile."""
     actions = runtime.add_subparsers(dest="action", required=True, metavar="ACTION")
 
-    def add(name: str, help: str, function: str) -> argparse.ArgumentParser:
+    def add(name: str, help: str, function: str, module: str = _ACTIONS) -> argparse.ArgumentParser:
         parser = actions.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
-        parser.set_defaults(run=lambda arguments: run_action(_ACTIONS, function, arguments))
+        parser.set_defaults(run=lambda arguments: run_action(module, function, arguments))
         return parser
 
     make = add("build", "install and save runtimes: of recipes, or those that a task's scripts ask for", "build")
@@ -41,3 +42,18 @@ def add_arguments(runtime: argparse.ArgumentParser, add_cluster: Callable[[argpa
     gc.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="where all tasks are (default: all datasets)")
     gc.add_argument("--dry-run", action="store_true", help="remove nothing, say what would go")
     gc.add_argument("--keep-days", type=float, default=1.0, metavar="N", help="keep what is younger (default: 1)")
+
+    sent = add("publish", "send runtimes of the cache to a dataset repository of the Hugging Face hub", "publish", _HUB)
+    _add_repository(sent)
+
+    got = add("download", "bring runtimes from a dataset repository of the Hugging Face hub", "download", _HUB)
+    _add_repository(got)
+    words = "those that the tasks at or below PATH name"
+    got.add_argument("--for", dest="tasks", nargs="+", type=Path, default=[], metavar="PATH", help=words)
+
+
+def _add_repository(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "repository", metavar="REPO", help="ORGANISATION/NAME; the runtimes are in its folder runtimes/"
+    )
+    parser.add_argument("runtimes", nargs="*", metavar="ID|CHECKSUM", help="these only (default: all)")

@@ -127,7 +127,8 @@ class Engine:
                 fixes = self._fix(asked, at_hand)
                 at_hand = self._folders.get(asked.source, asked.dataset.name, asked.task)
                 digest = at_hand.digest
-            if self.settings.run.save_runtimes and self._save_runtimes(asked, at_hand):
+            wanted = self.settings.run.save_runtimes or asked.dataset.settings.runtimes
+            if wanted and asked.task and self._keep_runtimes(asked, at_hand):
                 at_hand = self._folders.get(asked.source, asked.dataset.name, asked.task)
                 digest = at_hand.digest
             result = self._recall(asked, digest)
@@ -194,17 +195,16 @@ class Engine:
             self._folders.drop()
         return [fix.as_dict() for fix in fixes]
 
-    def _save_runtimes(self, asked: Asked, at_hand: AtHand) -> bool:
-        """Save the runtimes of a task that runs now; return whether its files were changed, and it is at hand anew."""
+    def _keep_runtimes(self, asked: Asked, at_hand: AtHand) -> bool:
+        """See to the runtimes of a task that runs now; return whether its files changed, and it is at hand anew."""
         if self._trouble or not extensions.stages(self._config)[asked.stage].containers:
             return False
-        from pytest_otval.stages.saving import save_runtimes
+        from pytest_otval.glue.runtimes import keep_runtimes
 
-        in_place = not at_hand.folder.is_relative_to(self.machine.scratch.folder)
-        saved = save_runtimes(self.machine, at_hand.task, self._config.rootpath, in_place=in_place)
-        if saved:
+        changed = keep_runtimes(self._config, self.machine, asked, at_hand)
+        if changed:
             self._folders.drop()
-        return bool(saved)
+        return changed
 
     def _answer(self, asked: Asked, at_hand: AtHand, evidence: Path) -> tuple[StageResult, int]:
         from pytest_otval.stages.question import Question

@@ -48,6 +48,8 @@ class Installation:
     seconds: float
     env: Mapping[str, str]
     workdir: str = "/"
+    common: Path | None = None
+    """A second folder, whose files the container sees at the same place."""
     by_helper: bool = False
     """Whether the script tells by the helper when it is done; else it is done when it ends with 0."""
     python: str = ""
@@ -121,7 +123,8 @@ class Installer:
         folder, copy, told = work / "folder", work / "source", work / "told"
         folder.mkdir()
         folder.chmod(0o755)
-        _copy(installation.source, copy)
+        for source in filter(None, (installation.common, installation.source)):
+            _copy(source, copy)
         name = name_of(installation.id)
         binds = [
             Bind(folder, BUILD_FOLDER),
@@ -216,7 +219,7 @@ def _copy(source: Path, target: Path) -> None:
         return [name for name, path in paths if not (path.is_symlink() or path.is_dir() or path.is_file())]
 
     try:
-        shutil.copytree(source, target, symlinks=True, ignore=special)
+        shutil.copytree(source, target, symlinks=True, ignore=special, dirs_exist_ok=True)
     except (OSError, shutil.Error, RecursionError) as error:
         raise Conclusion("bad-task", f"{source.name}/ cannot be copied: {str(error)[:200]}") from None
     for path in target.rglob("*.sh"):

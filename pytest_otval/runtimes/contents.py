@@ -35,11 +35,15 @@ class Contents:
         """sha256 of each regular file, by its path below the folder."""
         self.links: dict[str, str] = {}
         """Targets of symbolic links."""
+        self.alone = True
+        """Whether nothing stands beside the folder and those above it."""
         self._texts: dict[str, bytes] = {}
         with Lower([squashfs]) as lower:
             node = lower.root()
             for part in path.strip("/").split("/"):
-                child = lower.child(node, part) if node.inode.kind is Kind.FOLDER else None
+                names = lower.names(node) if node.inode.kind is Kind.FOLDER else []
+                self.alone = self.alone and names == [part]
+                child = lower.child(node, part) if part in names else None
                 if child is None:
                     raise LookupError(path)
                 node = child

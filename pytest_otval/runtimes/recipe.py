@@ -28,6 +28,8 @@ class RecipeFile(BaseModel):
     """One line."""
     base: str
     """The image that it is installed in, as a Dockerfile's FROM names it; nothing of it is in the runtime."""
+    common: Annotated[str, StringConstraints(pattern=rf"^{NAME.pattern}$")] = ""
+    """A folder beside the recipe's, whose files install.sh finds beside itself: several recipes may share it."""
     path: Annotated[str, StringConstraints(pattern=rf"^{PATH.pattern}$")] = ""
     """Its folder in containers (default: NAME in the folder of all runtimes)."""
     python: str = ""
@@ -50,12 +52,18 @@ class Recipe:
         return self.file.path or f"{ROOT}/{self.name}"
 
     @property
+    def common(self) -> Path | None:
+        """The folder that it shares with other recipes."""
+        return self.folder.parent / self.file.common if self.file.common else None
+
+    @property
     def id(self) -> str:
         """The id of what it makes: over the contents of its files."""
         return runtime_id(self.name, *(part for path in self._files() for part in (path.name, _digest(path))))
 
     def _files(self) -> list[Path]:
-        return sorted(path for path in self.folder.iterdir() if path.is_file())
+        folders = filter(None, (self.folder, self.common))
+        return sorted(path for folder in folders for path in folder.iterdir() if path.is_file())
 
 
 def runtime_id(name: str, *inputs: str) -> str:
@@ -90,13 +98,16 @@ def _read(folder: Path) -> Recipe:
     if not (folder / SCRIPT).is_file():
         raise OtvalUsageError(f"{folder} has no {SCRIPT}: a recipe has {TOML} and {SCRIPT}")
     try:
-        return Recipe(folder.name, folder, RecipeFile(**tomli.loads(file.read_text(encoding="utf-8"))))
+        recipe = Recipe(folder.name, folder, RecipeFile(**tomli.loads(file.read_text(encoding="utf-8"))))
     except (tomli.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise OtvalUsageError(f"{file}: cannot be read: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise OtvalUsageError(f"{file}: {where}: {first['msg']}") from None
+    if recipe.common is not None and not recipe.common.is_dir():
+        raise OtvalUsageError(f"{file}: common: there is no folder {recipe.common}")
+    return recipe
 
 
 def _digest(path: Path) -> str:

@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_otval.core import NAME, Conclusion
+from pytest_otval.core import Conclusion
 from pytest_otval.images.locks import half_name
 from pytest_otval.task.reading import NotReadableError, read_regular
+from pytest_otval.task.saved import PREFIX, RUNTIME_ID
 
 FORMAT = 1
 """Of the manifest: one of another format is none."""
@@ -32,9 +33,7 @@ ROOT = "/opt/otval/runtimes"
 CHECKSUM = re.compile(r"[0-9a-f]{64}")
 PATH = re.compile(r"(?:/[A-Za-z0-9][A-Za-z0-9._+-]*)+")
 """What a runtime's folder may be called: it stands in mount options."""
-_ID = re.compile(rf"({NAME.pattern})-[0-9a-f]{{12}}")
 _MAX_JSON_BYTES = 64 * 1024
-_PREFIX = "sha256:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +93,31 @@ def squashfs_path(cache: Path, checksum: str) -> Path:
 def read_record(cache: Path, checksum: str) -> Runtime | None:
     """Return the manifest of a checksum; None where there is none that can be read."""
     try:
-        values = json.loads(record_path(cache, checksum).read_text(encoding="utf-8"))
+        return parse_record(record_path(cache, checksum).read_bytes(), checksum)
+    except OSError:
+        return None
+
+
+def parse_record(content: bytes, checksum: str) -> Runtime | None:
+    """Return the runtime that a manifest tells of; None for what is no manifest of this checksum. It may be hostile."""
+    try:
+        values = json.loads(content)
         if values.pop("format") != FORMAT or values["checksum"] != checksum:
             return None
         packages = {
             kind: {name: Package(**package) for name, package in found.items()}
             for kind, found in values.pop("packages").items()
         }
-        return Runtime(**values, packages=packages)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        runtime = Runtime(**values, packages=packages)
+        names = (
+            RUNTIME_ID.fullmatch(runtime.id),
+            PATH.fullmatch(runtime.path),
+            PATH.fullmatch(f"/{runtime.python or 'none'}"),
+        )
+        texts = (runtime.base, runtime.base_key, runtime.made)
+        right = all(names) and type(runtime.bytes) is int and all(isinstance(text, str) for text in texts)
+        return runtime if right and isinstance(runtime.files, dict) else None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
@@ -137,7 +152,7 @@ class Reference:
         return name_of(self.id)
 
     def __str__(self) -> str:
-        return f"{self.id}@{_PREFIX}{self.checksum}"
+        return f"{self.id}@{PREFIX}{self.checksum}"
 
 
 def read_reference(file: Path) -> Reference | None:
@@ -148,8 +163,8 @@ def read_reference(file: Path) -> Reference | None:
     where = f"{file.parent.name}/{file.name}"
     try:
         values = json.loads(read_regular(file, _MAX_JSON_BYTES))
-        reference = Reference(values["id"], values["checksum"].removeprefix(_PREFIX), values["path"])
-        if not (_ID.fullmatch(reference.id) and CHECKSUM.fullmatch(reference.checksum)):
+        reference = Reference(values["id"], values["checksum"].removeprefix(PREFIX), values["path"])
+        if not (RUNTIME_ID.fullmatch(reference.id) and CHECKSUM.fullmatch(reference.checksum)):
             raise ValueError("id or checksum is none")
         if not PATH.fullmatch(reference.path):
             raise ValueError("path is none that a runtime can have")
@@ -165,7 +180,7 @@ def read_reference(file: Path) -> Reference | None:
 
 def write_reference(file: Path, reference: Reference) -> None:
     """Write a task's reference, whole or not at all. Raises OSError."""
-    values = {"id": reference.id, "checksum": _PREFIX + reference.checksum, "path": reference.path}
+    values = {"id": reference.id, "checksum": PREFIX + reference.checksum, "path": reference.path}
     _write_json(file, values)
 
 

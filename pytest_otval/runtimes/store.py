@@ -91,6 +91,14 @@ class Runtimes:
         """Return the hidden name under which this process makes a squashfs."""
         return half_name(self.cache / f"{runtime_id}.sqfs")
 
+    def part(self, checksum: str) -> Path:
+        """Return the hidden name under which a squashfs comes from elsewhere; what is there is gone on with."""
+        return self.cache / f".{checksum}.part"
+
+    def parts(self, before: float) -> list[Path]:
+        """Return what is left of downloads that nobody went on with since ``before`` (seconds since 1970)."""
+        return sorted(path for path in self.cache.glob(".*.part") if _written([path]) < before)
+
     def publish(self, half: Path, runtime: Runtime) -> None:
         """Put a finished squashfs in its place, then its manifest. Raises OSError."""
         with half.open("rb") as file:

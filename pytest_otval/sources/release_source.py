@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 import pytest_otval.sources
-from pytest_otval.core import Conclusion
+from pytest_otval.core import Conclusion, OtvalUsageError
+from pytest_otval.runtimes.named import NotNamedError, with_named_before
 from pytest_otval.sources.cli import Entry
 from pytest_otval.sources.fetch import Index, PackageIndex, fetch, is_fetched
 from pytest_otval.sources.files import SourceError, publish_file, publish_folder, remove_folder
@@ -93,8 +94,12 @@ class ReleaseSource:
             return fetched, False
 
     def finish(self) -> None:
-        """See ``cli.Source``: dataset.toml, and no tasks that releases.toml no longer has."""
-        publish_file((self._folder / "dataset.toml").read_bytes(), self._target / "dataset.toml")
+        """See ``cli.Source``: dataset.toml with the runtimes that it named, and no tasks of earlier pairs."""
+        target = self._target / "dataset.toml"
+        try:
+            publish_file(with_named_before((self._folder / "dataset.toml").read_bytes(), target), target)
+        except NotNamedError as error:
+            raise OtvalUsageError(f"{self._folder}: {error}") from None
         tasks = self._target / "tasks"
         for task in sorted(tasks.iterdir()) if tasks.is_dir() else ():
             if task.name not in self._pairs:

@@ -22,6 +22,7 @@ from pytest_otval.core import NAME, Finding, Isolation, Severity, Verdict
 from pytest_otval.task.allowed import Allowance, read_allowances
 from pytest_otval.task.lines import KeyPath, Lines, dotted
 from pytest_otval.task.reading import NotReadableError, read_regular
+from pytest_otval.task.saved import EXAMPLE, TABLE, read_saved
 
 DATASET_TOML = "dataset.toml"
 MAX_TOML_BYTES = 16 * 1024 * 1024
@@ -90,6 +91,8 @@ class DatasetSettings:
     """By the attack's id; expired entries are left out."""
     allow: tuple[Allowance, ...] = ()
     """Findings that are allowed in many tasks; expired entries are left out."""
+    runtimes: Mapping[str, str] = field(default_factory=dict)
+    """Checksums of the runtimes that tasks have, by id."""
     harbor_lint: Mapping[str, Any] = field(default_factory=dict)
     """``[metadata.harbor.lint]``, as it is: which rules `harbor lint` applies."""
 
@@ -187,6 +190,8 @@ class _Reader:
                 good[key] = dict(self.accepted(value))
             elif key == "allow":
                 good[key] = tuple(self.allowances(value))
+            elif key == TABLE:
+                good[key] = dict(self.runtimes(value))
             elif key in SETTINGS:
                 wanted, convert = SETTINGS[key]
                 try:
@@ -194,7 +199,7 @@ class _Reader:
                 except (TypeError, ValueError):
                     self.say("ds-invalid", Severity.ERROR, ("otval", key), f"{short_repr(value)} is not {wanted}")
             else:
-                self.unknown(("otval", key), [*SETTINGS, "known_bad", "accepted", "allow"])
+                self.unknown(("otval", key), [*SETTINGS, "known_bad", "accepted", "allow", TABLE])
         return DatasetSettings(**good)
 
     def unknown(self, path: KeyPath, known: list[str]) -> None:
@@ -208,6 +213,14 @@ class _Reader:
                 yield replace(found, line=self.lines.of(("otval", "allow", number)))
             else:
                 self.say(found.check, found.severity, found.path, found.message, found.fix)
+
+    def runtimes(self, value: Any) -> Iterator[tuple[str, str]]:
+        for name, checksum in read_saved(value):
+            if checksum is not None:
+                yield name, checksum
+            else:
+                path = ("otval", TABLE, name) if name else ("otval", TABLE)
+                self.say("ds-invalid", Severity.ERROR, path, "names no runtime", f"write {EXAMPLE}")
 
     def known_bad(self, tasks: Any) -> Iterator[tuple[str, KnownBad]]:
         if not isinstance(tasks, dict):

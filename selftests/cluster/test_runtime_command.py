@@ -37,7 +37,7 @@ def test_list_and_show(runtimes, capsys):
     assert main(["runtime", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [one["checksum"] for one in listed["runtimes"]] == [runtime.checksum]
-    assert listed["recipes_not_built"] == ["python-verifier"]
+    assert listed["recipes_not_built"] == ["node-verifier", "python-verifier"]
     for name in ("tools", runtime.id, runtime.checksum[:8]):
         assert main(["runtime", "show", name]) == 0
         assert runtime.checksum in capsys.readouterr().out
@@ -88,4 +88,4 @@ def test_without_any_task_nothing_goes(runtimes, tmp_path, capsys):
 
 def test_build_of_what_is_neither_recipe_nor_task(runtimes, capsys):
     assert main(["runtime", "build", "none"]) == 4
-    assert "neither a task's folder nor a recipe; recipes: python-verifier" in capsys.readouterr().err
+    assert "neither a task's folder nor a recipe; recipes: node-verifier, python-verifier" in capsys.readouterr().err

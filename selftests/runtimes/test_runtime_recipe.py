@@ -46,9 +46,23 @@ def test_the_id_is_that_of_the_contents(write, tmp_path):
     assert find_recipe("other", tmp_path).id.startswith("other-")
 
 
+def test_a_folder_may_be_common_to_recipes(write, tmp_path):
+    common = tmp_path / "runtimes" / "common"
+    common.mkdir(parents=True)
+    (common / "lib.sh").write_text("true\n")
+    recipe = write(toml=f"{TOML}common = 'common'\n")
+    assert recipe.common == common
+    before = recipe.id
+    (common / "lib.sh").write_text("false\n")
+    assert recipe.id != before
+    assert "common" not in recipe_names(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("toml", "said"),
     [
+        (f"{TOML}common = 'none'", "there is no folder"),
+        (f"{TOML}common = '../other'", "common"),
         ("x", "cannot be read"),
         ("base = 'x'", "description"),
         (f"{TOML}pyhton = 'x'", "pyhton"),

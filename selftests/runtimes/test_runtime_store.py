@@ -3,8 +3,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_otval.runtimes.record import Reference, squashfs_path
+from pytest_otval.runtimes.record import ROOT, Reference, read_reference, squashfs_path, write_reference
 from pytest_otval.runtimes.store import Runtimes, UnusableError
+from selftests.kills import killed_at_each_step
 from selftests.runtimes.made import put
 
 
@@ -77,3 +78,50 @@ def test_garbage_is_what_nobody_names_and_is_old(runtimes):
     assert sorted(path.name for path in runtimes.cache.iterdir()) == sorted(
         [f"{named.checksum}.json", f"{named.checksum}.sqfs", "toolbox-1.sqfs"]
     )
+
+
+def test_a_save_that_is_killed_anywhere_leaves_nothing_half(tmp_path):
+    """At each step either there is no runtime yet, or it is whole; and the next save has nothing to clear away."""
+    made = put(Runtimes(tmp_path / "made"), text="x" * 5000)
+    data = (tmp_path / "made" / f"{made.checksum}.sqfs").read_bytes()
+    for step in killed_at_each_step(lambda: publish(tmp_path / "cache", made, data)):
+        assert Runtimes(tmp_path / "cache").newest(made.id) in (None, made), step
+    assert Runtimes(tmp_path / "cache").newest(made.id) == made
+
+
+def publish(cache, runtime, data):
+    runtimes = Runtimes(cache)
+    with runtimes.making(runtime.id):
+        if runtimes.newest(runtime.id) is None:
+            half = runtimes.half(runtime.id)
+            half.write_bytes(data)
+            runtimes.publish(half, runtime)
+
+
+def test_a_download_that_is_killed_anywhere_leaves_nothing_half(tmp_path):
+    """As ``runtime download`` does it: its part has one name, so what is left is gone on with."""
+    made = put(Runtimes(tmp_path / "made"), text="x" * 5000)
+    data = (tmp_path / "made" / f"{made.checksum}.sqfs").read_bytes()
+    runtimes = Runtimes(tmp_path / "cache")
+    runtimes.cache.mkdir()
+
+    def download():
+        if runtimes.newest(made.id) is not None:
+            return
+        part = runtimes.part(made.checksum)
+        with part.open("ab") as file:
+            file.write(data[file.tell() :])
+        runtimes.publish(part, made)
+
+    for step in killed_at_each_step(download):
+        assert Runtimes(tmp_path / "cache").newest(made.id) in (None, made), step
+    assert Runtimes(tmp_path / "cache").newest(made.id) == made
+
+
+def test_a_reference_that_is_killed_anywhere_is_the_old_or_the_new(tmp_path):
+    file = tmp_path / "ot-task-runtime.json"
+    old, new = (Reference(f"tools-{one * 12}", one * 64, f"{ROOT}/tools") for one in "12")
+    write_reference(file, old)
+    for step in killed_at_each_step(lambda: write_reference(file, new)):
+        assert read_reference(file) in (old, new), step
+    assert read_reference(file) == new

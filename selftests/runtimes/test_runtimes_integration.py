@@ -1,6 +1,7 @@
 """Runtimes in real containers: private to a trial, out of the agent's reach, never changed."""
 
 import hashlib
+from functools import partial
 
 import pytest
 
@@ -8,7 +9,7 @@ from pytest_otval.runtimes.record import TASK_JSON, VERIFIER_JSON, squashfs_path
 from pytest_otval.sandbox import first_process
 from pytest_otval.sandbox.base import TOOLBOX, Bind, Command, ContainerSpec
 from selftests.fakes import make_task
-from selftests.runtimes.conftest import name_runtime, write_wheel
+from selftests.runtimes.conftest import POISON, POISONED, name_runtime, write_wheel
 
 pytestmark = pytest.mark.integration
 
@@ -51,20 +52,9 @@ def digest(real, verifier_runtime):
 
 
 @pytest.fixture
-def mounted(real, image, verifier_runtime, tmp_path):
-    """Run shell in a container with the runtime mounted: ``mounted(SCRIPT, ENV, image=...)`` returns what it said."""
-    bind = Bind(real.runtimes.file(verifier_runtime), ROOT, "squashfs", inside=ROOT, own_layer=True)
-
-    def run(*scripts, env=None, files=image.files):
-        said = []
-        with real.sandbox.open(ContainerSpec(files, binds=[bind])) as container:
-            for script in scripts:
-                argv = [f"{TOOLBOX}/busybox", "sh", "-c", script]
-                result = container.run(Command(argv, tmp_path / "said", env or {}, seconds=60))
-                said.append((result.status, (tmp_path / "said").read_text()))
-        return said[-1]
-
-    return run
+def sealed(mounted, verifier_runtime):
+    """Run shell in a container that has the verifier's runtime."""
+    return partial(mounted, verifier_runtime)
 
 
 # --- a verifier's ---
@@ -176,13 +166,13 @@ test -s /tmp/j.xml && test -s /tmp/c.json && echo whole
 """
 
 
-def test_it_runs_where_the_image_has_no_loader_libraries_and_shell(mounted):
+def test_it_runs_where_the_image_has_no_loader_libraries_and_shell(sealed):
     gut = "busybox=/.otval/busybox; $busybox rm -rf /lib64 /lib /usr/lib /usr/lib64 /bin /sbin /usr/bin /usr/sbin /etc"
-    status, said = mounted(gut, f"set -- /bin/sh /lib64 /usr/lib; ! ls $* 2>/dev/null && {PROOF}")
+    status, said = sealed(gut, f"set -- /bin/sh /lib64 /usr/lib; ! ls $* 2>/dev/null && {PROOF}")
     assert (status, said.splitlines()[-1]) == (0, "whole"), said
 
 
-def test_it_runs_in_an_image_of_another_libc(mounted, real):
+def test_it_runs_in_an_image_of_another_libc(sealed, real):
     """As in one of musl: there is nothing but busybox, and what the variables lead to is no library of ours."""
     toolbox = real.sandbox._toolbox
     plant = """
@@ -191,29 +181,14 @@ mkdir -p /lib /usr/lib && for name in libc.so.6 libpython3.11.so.1.0 libz.so.1 l
 done"""
     env = {"LD_LIBRARY_PATH": "/usr/lib:/lib", "PATH": "/usr/bin:/bin"}
     proof = PROOF.replace("env -i ", "")
-    status, said = mounted(plant, proof, env=env, files=(toolbox,))
+    status, said = sealed(plant, proof, env=env, files=(toolbox,))
     assert (status, said.splitlines()[-1]) == (0, "whole"), said
 
 
-def test_no_file_of_the_image_gets_into_its_processes(mounted):
-    """Each of these files makes an ordinary program load a library of the agent's choice."""
-    library = "/usr/lib/x86_64-linux-gnu"
-    poison = f"""
-cp {library}/libz.so.1 {library}/libnss_evil.so.2 && cp {library}/libz.so.1 /evil.so
-echo /evil.so > /etc/ld.so.preload
-echo 'passwd: evil files' > /etc/nsswitch.conf
+def test_no_file_of_the_image_gets_into_its_processes(sealed):
+    poison = f"""{POISON}
 mkdir -p /usr/lib/ssl /etc/python3.11 /root/.local/lib/python3.11/site-packages
-cat > /etc/ssl/o.cnf <<TEXT
-openssl_conf = o
-[o]
-providers = p
-[p]
-evil = e
-[e]
-module = /evil.so
-activate = 1
-TEXT
-cp /etc/ssl/o.cnf /usr/lib/ssl/openssl.cnf; cp /etc/ssl/o.cnf /etc/ssl/openssl.cnf
+cp /etc/ssl/openssl.cnf /usr/lib/ssl/
 for name in sitecustomize usercustomize; do
   echo 'print("evil")' | tee /etc/python3.11/$name.py > /root/.local/lib/python3.11/site-packages/$name.py
 done
@@ -226,11 +201,10 @@ pwd.getpwnam("root"); hashlib.new("sha256"); ssl.create_default_context()
 lines = [line.split(maxsplit=5) for line in open("/proc/self/maps") if "/" in line]
 print(sorted(line[5] for line in lines if "x" in line[1] and not line[5].startswith("{ROOT}/")))
 '"""
-    ordinary = "/usr/bin/grep -q /evil.so /proc/self/maps"
-    assert mounted(poison, f"{ordinary} && {look}") == (0, "[]\n")
+    assert sealed(poison, f"{POISONED} && {look}") == (0, "[]\n")
 
 
-def test_its_git_runs_nothing_of_a_repository(mounted):
+def test_its_git_runs_nothing_of_a_repository(sealed):
     git = f"{ROOT}/bin/git"
     script = f"""
 set -e
@@ -243,14 +217,14 @@ cp /evil/post-checkout /evil/fsmonitor; chmod 755 /evil/* .git/hooks/post-checko
 {git} config core.fsmonitor /evil/fsmonitor
 echo 2 > f; {git} checkout -q f; {git} status --short; cat f
 test ! -e /hooked"""
-    assert mounted(script) == (0, "1\n")
+    assert sealed(script) == (0, "1\n")
 
 
-def test_where_the_kernel_gives_no_overlay_a_copy_serves(mounted, digest, monkeypatch):
+def test_where_the_kernel_gives_no_overlay_a_copy_serves(sealed, digest, monkeypatch):
     before = digest()
     monkeypatch.setattr(first_process, "_LAYER", first_process._LAYER.replace("mount -t overlay", "false"))
     script = f"{ROOT}/bin/python3 -I -m pytest --version && echo spoilt > {ROOT}/bin/git && cat {ROOT}/bin/git"
-    status, said = mounted(f"umount -l {ROOT}; mount -o remount,ro {ROOT}; ls -A /.otval/own-layers", script)
+    status, said = sealed(f"umount -l {ROOT}; mount -o remount,ro {ROOT}; ls -A /.otval/own-layers", script)
     assert (status, said.splitlines()[-1]) == (0, "spoilt"), said
     assert digest() == before
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_otval.__main__ import main
 from pytest_otval.core import Conclusion
 from pytest_otval.images.locks import sweep_half
 from pytest_otval.runtimes.record import TASK_JSON, VERIFIER_JSON, records
@@ -195,17 +196,54 @@ def test_a_script_saves_by_hand(in_workspace, tmp_path):
     assert [f"sha256:{one.checksum}" for one in records(in_workspace)] == [named["checksum"]]
 
 
-def test_a_run_saves_what_its_tasks_ask_for(in_workspace, tmp_path):
-    task = task_in(tmp_path)
-    _, env = command()
-    argv = [sys.executable, "-m", "pytest", str(task.path), "-m", "oracle or noop", "-p", "no:cacheprovider"]
-    argv += ["-q", f"--otval-out={tmp_path / 'out'}"]
-    for extra in (["--otval-save-runtimes"], ["--otval-network=none"]):
-        ended = subprocess.run([*argv, *extra], env=env, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+@pytest.fixture
+def run_pytest(in_workspace, tmp_path):
+    """Run oracle and noop of a task by pytest itself; return its results, and what it printed."""
+
+    def run(task, *extra):
+        _, env = command()
+        argv = [sys.executable, "-m", "pytest", str(task.path), "-m", "oracle or noop", "-p", "no:cacheprovider"]
+        argv += ["-q", f"--otval-out={tmp_path / 'out'}", *extra]
+        ended = subprocess.run(argv, env=env, cwd=REPOSITORY, capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stdout + ended.stderr
-        lines = [json.loads(line) for line in (tmp_path / "out/ledger/main.jsonl").read_text().splitlines()]
-        results = [line for line in lines if line["kind"] == "result"]
+        ledger = tmp_path / "out/ledger/main.jsonl"
+        lines = [json.loads(line) for line in ledger.read_text().splitlines()]
+        ledger.unlink()
+        return [line for line in lines if line["kind"] == "result"], ended.stdout
+
+    return run
+
+
+def test_a_run_saves_what_its_tasks_ask_for(run_pytest, tmp_path):
+    task = task_in(tmp_path)
+    for extra in ("--otval-save-runtimes", "--otval-network=none"):
+        results, _ = run_pytest(task, extra)
         named = json.loads((task.path / "setup_files" / TASK_JSON).read_text())
         assert [line["runtimes"] for line in results] == [[f"{named['id']}@{named['checksum']}"]] * 2
         assert {line["task_digest"] for line in results} == {task_digest(task.path)}
-        (tmp_path / "out/ledger/main.jsonl").unlink()
+
+
+def test_a_task_that_is_prepared_anew_finds_its_runtime_again(run_pytest, in_workspace, tmp_path):
+    task = task_in(tmp_path)
+    toml = tmp_path / "set" / "dataset.toml"
+    toml.write_text('[dataset]\nname = "org/set" # mine\n')
+    (first, _), _ = run_pytest(task, "--otval-save-runtimes")
+    assert toml.read_text().startswith('[dataset]\nname = "org/set" # mine\n')
+    (task.path / "setup_files" / TASK_JSON).unlink()
+    (again, _), _ = run_pytest(task, "--otval-network=none")
+    assert again["runtimes"] == first["runtimes"]
+    assert again["task_digest"] == first["task_digest"] == task_digest(task.path)
+    assert len(list(records(in_workspace))) == 1
+    assert main(["runtime", "gc", str(tmp_path / "set"), "--keep-days", "0"]) == 0
+    (task.path / "setup_files" / TASK_JSON).unlink()
+    assert main(["runtime", "gc", str(tmp_path / "set"), "--keep-days", "0"]) == 0
+    assert len(list(records(in_workspace))) == 1
+
+
+def test_a_dataset_that_cannot_name_its_runtimes_is_told(run_pytest, tmp_path):
+    task = task_in(tmp_path)
+    (tmp_path / "elsewhere").write_text("")
+    (tmp_path / "set" / "dataset.toml").symlink_to(tmp_path / "elsewhere")
+    _, said = run_pytest(task, "--otval-save-runtimes")
+    assert "dataset.toml is a link: the tasks alone name their runtimes" in " ".join(said.split())
+    assert (task.path / "setup_files" / TASK_JSON).exists() and (tmp_path / "elsewhere").read_text() == ""

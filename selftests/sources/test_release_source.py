@@ -211,6 +211,20 @@ def test_a_task_of_no_pair_is_removed(run, workspace):
     assert [path.name for path in stale.parent.iterdir()] == ["thing-2"]
 
 
+def test_runtimes_that_the_dataset_named_stay_named(run, dataset, workspace):
+    run("fetch"), run("prepare")
+    toml = workspace.datasets / "things" / "dataset.toml"
+    line = f'tools-{"1" * 12} = "sha256:{"a" * 64}"'
+    toml.write_text(f"[dataset]\n[otval.runtimes]\n{line}\n")
+    (dataset / "dataset.toml").write_text('[dataset]\nname = "org/new" # new\n')
+    assert run("prepare")[0] == 0
+    assert 'name = "org/new" # new' in toml.read_text() and line in toml.read_text()
+    (dataset / "dataset.toml").write_text("otval = 1\n")
+    status, said = run("prepare")
+    assert status == 4 and "cannot take a table [otval.runtimes]" in said
+    assert line in toml.read_text()
+
+
 def test_what_is_not_fetched_is_told_with_the_command(run, workspace):
     status, out = run("prepare")
     assert status == 1

@@ -1,0 +1,37 @@
+"""Before a task runs: the files that name its runtimes are there, and what it asks for is made where that is wanted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_otval.glue.notes import warn
+
+if TYPE_CHECKING:
+    from pytest_otval.glue.engine import Asked
+    from pytest_otval.glue.folders import AtHand
+    from pytest_otval.stages.machine import Machine
+
+_TOLD: set[str] = set()
+"""What this process has warned of."""
+
+
+def keep_runtimes(config: pytest.Config, machine: Machine, asked: Asked, at_hand: AtHand) -> bool:
+    """Restore what the dataset names, and save what is missing under --otval-save-runtimes; tell whether files changed.
+
+    Raises Conclusion.
+    """
+    from pytest_otval.stages.saving import name_runtimes, restore_runtimes, save_runtimes
+
+    task, rootdir, named = at_hand.task, config.rootpath, asked.dataset.settings.runtimes
+    in_place = not at_hand.folder.is_relative_to(machine.scratch.folder)
+    changed = in_place and restore_runtimes(machine, task, named, rootdir)
+    if not machine.settings.run.save_runtimes:
+        return changed
+    saved = save_runtimes(machine, task, rootdir, in_place)
+    trouble = name_runtimes(task, asked.dataset, saved) if in_place else ""
+    if trouble and trouble not in _TOLD:
+        _TOLD.add(trouble)
+        warn(config, f"{trouble}: the tasks alone name their runtimes, and preparing them anew loses that")
+    return changed or bool(saved)
