@@ -23,6 +23,7 @@ ORDER = (
     ("images",),
     ("leaks",),
     ("runtimes",),
+    ("harden",),
     ("trial",),
     ("attacks",),
     ("llm",),
