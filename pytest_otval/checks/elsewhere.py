@@ -129,6 +129,13 @@ ELSEWHERE = {
             "close the way it takes, or set a new date",
         ),
         Told(
+            "ds-accepted-unknown",
+            W,
+            "dataset",
+            "An entry for an attack that is not in the battery accepts nothing.",
+            "write the id as the table in docs/adversary.md has it",
+        ),
+        Told(
             "ds-duplicate-task",
             W,
             "dataset",

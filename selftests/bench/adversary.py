@@ -1,9 +1,9 @@
 """What a union of attacks costs beside doing nothing, on one task of the battery's references.
 
-    python selftests/bench/adversary.py [ROUNDS] [TASK ...]
+    PYTHONPATH=. python selftests/bench/adversary.py [ROUNDS] [TASK ...]
 
-Alternates, in one run: a noop trial, and a trial of each union of the battery, at the default isolation. Prints medians,
-their ratios (the goal is at most 2), and the phases of both.
+Alternates, in one run: a noop trial, and a trial of each union of the battery, at the default isolation. Prints
+medians, their ratios (the goal is at most 2), and the phases of both.
 """
 
 import statistics
