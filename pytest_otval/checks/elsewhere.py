@@ -213,6 +213,13 @@ ELSEWHERE = {
             "build the image from the state before the fix, and remove copies of the state behind it",
         ),
         Told(
+            "image-has-expected",
+            W,
+            "image",
+            "An agent that searches its image finds the very value that the tests expect.",
+            "remove the file in the RUN that brings it, or let the tests work the value out",
+        ),
+        Told(
             "image-git-history",
             E,
             "image",
