@@ -137,7 +137,8 @@ def _script(proposal: Proposal, facts: Facts, source: Source, wishes: Wishes) ->
     if wishes.own_shell and found.needs_runtime and wishes.runtime is not None:
         content = _SHEBANG.sub(f"#!{wishes.runtime.path}/bin/bash".encode(), content)
     if content != source.raw:
-        proposal.texts += [NewText(source.path, source.raw, content), *new]
+        proposal.texts.append(NewText(source.path, source.raw, content))
+    proposal.texts += new
     proposal.notes += [f"{source.path}: {note}" for note in found.notes]
 
 

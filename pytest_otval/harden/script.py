@@ -96,7 +96,7 @@ class _Work:
                 inner = _Work(text.encode(), self.facts, self.may_have_runtime, UNKNOWN_PATH).begin() or inner
                 continue
             call = call_of(command)
-            if call is None or is_guarded(command.node):
+            if call is None or (call.form != "done" and is_guarded(command.node)):
                 continue
             if call.form == "unclear":
                 raise NotUnderstoodError(f"line {command.line}: how this starts pytest cannot be told")
@@ -119,6 +119,8 @@ class _Work:
             for one, call in self.found:
                 if one is command and call.form != "done":
                     self._pytest(command, call, runtime)
+                elif one is command and "OT_PYTHON" in command.source:
+                    self.uses_runtime = self.uses_runtime or runtime
             self._login(command)
             self._restore(command)
         if self.uses_runtime:
