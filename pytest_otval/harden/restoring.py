@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pytest_otval.harden.facts import Facts
 from pytest_otval.harden.tree import Command
 
-_PLAIN = re.compile(r"[\w./+-]+")
+_PLAIN = re.compile(r"[\w./+-]+", re.ASCII)
 _TEST = re.compile(r"(?:^|/)(?:tests?|test_\w+|\w+_test|conftest|spec)(?:[./]|$)|\.(?:spec|test)\.\w+$")
 
 
@@ -54,4 +54,4 @@ def _copy(path: str, facts: Facts) -> str | None:
     if "." not in plain.rsplit("/", 1)[-1]:
         return None
     name = facts.file_of(plain)
-    return None if name is None else f"cp /tests/{name} {plain}"
+    return None if name is None or not _PLAIN.fullmatch(name) else f"cp /tests/{name} {plain}"

@@ -23,6 +23,8 @@ _LOGIN_SHEBANG = re.compile(rb"\A(#![^\n]*/(?:env +-S +)?(?:ba|da)?sh)((?: +(?:-
 _FOREIGN_OPTIONS = re.compile(
     r"--(?:json-report|cov|timeout|html|self-contained|dist|numprocesses|reruns|asyncio|benchmark|forked|ds)\b.*|-n\d*"
 )
+_PLAIN = re.compile(r"[\w./+-]+", re.ASCII)
+"""Paths that need no quotes, in whatever quotes they come to stand."""
 _OWN_CONFIG = ("-c", "--config-file", "--rootdir", "--confcutdir")
 
 
@@ -165,14 +167,9 @@ class _Work:
             self._put(command, f'if [ -n "${{OT_PYTHON:-}}" ]; then {given}; else {command.source}; fi')
             return
         environment = call.environment or self.environment
-        if runtime:
-            self.uses_runtime = True
-            python = call.python.strip("\"'") if call.form == "module" else "python3"
-            program = f'"${{OT_PYTHON:-{environment + "/bin/python3" if environment else python}}}"'
-        elif environment:
-            program = f'"{environment}/bin/python3"'
-        else:
-            program = f'"${{OT_PYTHON:-{call.python}}}"' if call.form == "bare" else f'"${{OT_PYTHON:-{_bare(call)}}}"'
+        python = f"{environment}/bin/python3" if environment else call.python.strip("\"'")
+        self.uses_runtime = self.uses_runtime or runtime
+        program = f'"{python}"' if environment and not runtime else f'"${{OT_PYTHON:-{python}}}"'
         self.edits.replace(start, end, f"{program} -I -m pytest{options}")
 
     def _options(self, command: Command, call: Call, runs: list[Run]) -> str:
@@ -185,7 +182,8 @@ class _Work:
         if places and all(_in_tests(place) for place in places):
             if not self.facts.has_ini:
                 folders = [place if not place.endswith(".py") else posixpath.dirname(place) for place in places]
-                options += f" -c /dev/null --rootdir={posixpath.commonpath(folders)}"
+                top = posixpath.commonpath(folders)
+                options += f" -c /dev/null --rootdir={top}" if _PLAIN.fullmatch(top) else ""
         elif len(runs) == 1 and not self.facts.may_be_configured:
             options += "" if "--noconftest" in given else " --noconftest"
             if not self.facts.has_ini and (folder := _folder_text(runs[0])):
@@ -212,12 +210,10 @@ class _Work:
     def _deliver(self, command: Command, runs: list[Run]) -> None:
         """Copy tests that lie elsewhere out of /tests, just before they are used."""
         for run in runs:
-            if _in_tests(run.path) or run.made or run.path.rstrip("/").endswith(".py") is False:
-                if not _in_tests(run.path) and not run.made and run.path != WORKDIR:
-                    self.notes.append(f"line {command.line}: the tests in {run.path} are the agent's to change")
+            if _in_tests(run.path) or run.made or run.path == WORKDIR:
                 continue
             name, target = self.facts.file_of(run.path), _target_text(run)
-            if name is None or not target:
+            if name is None or not _PLAIN.fullmatch(name) or not target or not run.path.endswith(".py"):
                 self.notes.append(f"line {command.line}: {run.path} is the agent's to change, and no file of tests/")
                 continue
             at = statement_of(command.node).start_byte
@@ -273,10 +269,6 @@ def _given_text(command: Command) -> str | None:
     return None
 
 
-def _bare(call: Call) -> str:
-    return call.python.strip("\"'")
-
-
 def _is_foreign(text: str) -> bool:
     return _FOREIGN_OPTIONS.fullmatch(text) is not None
 
@@ -288,8 +280,7 @@ def _in_tests(path: str) -> bool:
 def _target_text(run: Run) -> str:
     """Return how a script can write the path of a run; empty where that is not known."""
     path = run.path
-    plain = re.fullmatch(r"[\w./+-]+", path) is not None and UNKNOWN_PATH not in path
-    if not plain or (not path.startswith("/") and run.folder != WORKDIR):
+    if not _PLAIN.fullmatch(path) or (not path.startswith("/") and run.folder != WORKDIR):
         return ""
     return path
 

@@ -146,6 +146,14 @@ def test_tests_elsewhere_come_from_tests(harden):
     assert "the agent's to change" in harden.notes[0]
 
 
+def test_names_that_a_shell_takes_apart(harden):
+    name = "a;touch x/test_y.py"
+    files = {f"tests/{name}": ""}
+    assert harden("pytest /app/test_y.py", **files).startswith('"${OT_PYTHON')
+    assert harden("git checkout HEAD -- test_y.py\npytest /tests", **files).startswith("git checkout")
+    assert harden("pytest '/tests/$(x) y/test_x.py'") == f"{RUN} '/tests/$(x) y/test_x.py'"
+
+
 def test_git_gives_no_tests_that_tests_has(harden):
     assert harden("git checkout HEAD -- t/test_x.py\npytest /tests").startswith("cp /tests/test_x.py t/test_x.py\n")
     folder = {"tests/spec/test_z.py": ""}
