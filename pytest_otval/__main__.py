@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from pytest_otval.core import Conclusion, OtvalUsageError
 
@@ -19,6 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _add_runtime(commands)
     _add_dataset(commands)
     _add_report(commands)
+    _add_harden(commands)
     _add_checks(commands)
     arguments = parser.parse_args(argv)
     try:
@@ -67,6 +69,18 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     report.set_defaults(run=run_report)
 
 
+def _add_harden(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    harden = commands.add_parser("harden", help="propose test scripts that do without what the agent may have changed")
+    harden.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="tasks, datasets, or folders of them")
+    harden.add_argument("--write", action="store_true", help="change the tasks (default: print a diff)")
+    runtime = "the verifier's runtime of tasks that have none (default: python-verifier)"
+    harden.add_argument("--runtime", metavar="NAME", default="python-verifier", help=runtime)
+    harden.add_argument("--no-runtime", action="store_true", help="let tests run in the image's Python only")
+    shebang = "let the runtime's bash run test.sh, which then runs nowhere without it"
+    harden.add_argument("--shebang", action="store_true", help=shebang)
+    harden.set_defaults(run=_harden)
+
+
 def _add_checks(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     checks = commands.add_parser("checks", help="list the static checks, or explain one")
     checks.add_argument("id", nargs="?", metavar="ID", help="explain this one")
@@ -87,6 +101,12 @@ def _doctor(arguments: argparse.Namespace) -> int:
     from pytest_otval.cluster.doctor import run_doctor
 
     return run_doctor(arguments.cluster, as_json=arguments.json)
+
+
+def _harden(arguments: argparse.Namespace) -> int:
+    from pytest_otval.cluster.harden_command import run_harden
+
+    return run_harden(arguments)
 
 
 def _checks(arguments: argparse.Namespace) -> int:

@@ -24,6 +24,7 @@ ORDER = (
     ("images",),
     ("leaks",),
     ("runtimes",),
+    ("harden",),
     ("trial",),
     ("attacks",),
     ("llm",),

@@ -23,8 +23,8 @@ NEEDS: Mapping[str, str] = {
     "root": 'test "$(id -u)" = 0',
     "mount": "unshare -m true",
     "bash": 'test -x /bin/bash && test "$(readlink -f /bin/sh)" != "$(readlink -f /bin/bash)"',
-    "python3": "python3 -c ''",
-    "pytest": "python3 -c 'import pytest'",
+    "python3": 'test -n "$STDLIB"',
+    "pytest": 'test -n "$PYTEST"',
     "pytest-command": "command -v pytest",
     "git": "git rev-parse --absolute-git-dir",
     "activate": 'test -n "$ACTIVATE"',
@@ -41,8 +41,9 @@ class Attack:
     """One attack. It runs in the workdir, as the agent's user, by a POSIX shell with ``-e``.
 
     Its script may use ``$PAYLOADS`` (a folder with the files of ``payloads``), ``$MODULES`` (Python modules of the
-    product, see ``names``), ``$PATHS`` (absolute paths that the instruction names) and ``$ACTIVATE`` (activate scripts
-    of the image's environments).
+    product, see ``names``), ``$PATHS`` (absolute paths that the instruction names), ``$ACTIVATE`` (activate scripts of
+    the image's environments), and of the image's Python ``$STDLIB``, ``$SITE``, ``$USER_SITE`` (folders), ``$PYTEST``
+    and ``$RUNNER`` (files of its pytest).
     """
 
     id: str

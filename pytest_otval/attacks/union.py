@@ -23,7 +23,8 @@ PAYLOADS={place}/payloads
 PATHS={paths}
 MODULES=
 ACTIVATE=
-export PAYLOADS PATHS MODULES ACTIVATE
+STDLIB= SITE= USER_SITE= PYTEST= RUNNER=
+export PAYLOADS PATHS MODULES ACTIVATE STDLIB SITE USER_SITE PYTEST RUNNER
 """
 
 _FIND_MODULES = """\
@@ -43,7 +44,23 @@ ACTIVATE=$(cd ~ && for top in / /opt/ /opt/*/envs/ /root/ /home/*/ ~/ ~/*/envs/ 
 done 2>/dev/null | sort -u)
 """
 
-# Each need is looked at once, before any attack changes what there is: Python takes long to start.
+# Python takes long to start, and pytest to be imported: all that attacks ask of them is asked once, with few imports.
+_ASK_PYTHON = """\
+eval "$(python3 - <<'END' 2>/dev/null
+import os, site
+from importlib.machinery import PathFinder
+found = {"STDLIB": os.path.dirname(os.__file__), "USER_SITE": site.getusersitepackages()}
+found["SITE"] = site.getsitepackages()[0]
+for name, module, file in (("PYTEST", "pytest", "__init__.py"), ("RUNNER", "_pytest", "runner.py")):
+    spec = PathFinder.find_spec(module)
+    if spec is not None and spec.origin:
+        found[name] = os.path.join(os.path.dirname(spec.origin), file)
+print("; ".join("%s='%s'" % (name, value.replace("'", "'\\\\''")) for name, value in found.items()))
+END
+)"
+"""
+
+# Each need is looked at once, before any attack changes what there is.
 _HAS = """\
 HAVE=" "
 has() { for need; do case $HAVE in *" $need "*) ;; *) return 1 ;; esac; done; }
@@ -66,6 +83,8 @@ def agent_of(name: str, attacks: Iterable[Attack], modules: Sequence[str], paths
         script += _FIND_MODULES.format(modules=shlex.join(modules) or "''")
     if "activate" in needed:
         script += _FIND_ACTIVATE
+    if needed & {"python3", "pytest"}:
+        script += _ASK_PYTHON
     script += _HAS
     for need in sorted(needed):
         script += f'if ({NEEDS[need]}) >/dev/null 2>&1; then HAVE="${{HAVE}}{need} "; fi\n'

@@ -129,6 +129,13 @@ ELSEWHERE = {
             "close the way it takes, or set a new date",
         ),
         Told(
+            "ds-accepted-unknown",
+            W,
+            "dataset",
+            "An entry for an attack that is not in the battery accepts nothing.",
+            "write the id as the table in docs/adversary.md has it",
+        ),
+        Told(
             "ds-duplicate-task",
             W,
             "dataset",
@@ -204,6 +211,13 @@ ELSEWHERE = {
             "image",
             "The agent can copy what the solution's patch adds: it is applied, or another file of the image holds it.",
             "build the image from the state before the fix, and remove copies of the state behind it",
+        ),
+        Told(
+            "image-has-expected",
+            W,
+            "image",
+            "An agent that searches its image finds the very value that the tests expect.",
+            "remove the file in the RUN that brings it, or let the tests work the value out",
         ),
         Told(
             "image-git-history",

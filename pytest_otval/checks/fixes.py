@@ -81,15 +81,32 @@ class State:
     mode: int
 
 
-def make_change(root: Path, change: Change, limit: int) -> tuple[State, State]:
+def make_change(root: Path, change: Change, limit: int, expected: bytes | None = None) -> tuple[State, State]:
     """Make a change in the task folder ``root``; return the file before and after.
 
-    Files of more than ``limit`` bytes only change their mode. Raises NotFixedError.
+    Files of more than ``limit`` bytes only change their mode. Raises NotFixedError, also for a file whose content is
+    not what was ``expected``.
     """
     *above, name = change.path.split("/")
     try:
         with _opened(root, above) as folder:
-            return _change(folder, name, change, limit)
+            return _change(folder, name, change, limit, expected)
+    except OSError as error:
+        raise NotFixedError(error.strerror or str(error)) from None
+
+
+def create_file(root: Path, path: str, content: bytes) -> None:
+    """Write a new file in the task folder ``root``, whole or not at all. Raises NotFixedError, also if it is there."""
+    *above, name = path.split("/")
+    half = f".otval-fix-{secrets.token_hex(8)}"
+    try:
+        with _opened(root, above) as folder:
+            try:
+                _write_half(folder, half, content, 0o644)
+                os.link(half, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+            finally:
+                with suppress(OSError):
+                    os.unlink(half, dir_fd=folder)
     except OSError as error:
         raise NotFixedError(error.strerror or str(error)) from None
 
@@ -111,7 +128,7 @@ def _opened(root: Path, above: Iterable[str]) -> Iterator[int]:
         os.close(folder)
 
 
-def _change(folder: int, name: str, change: Change, limit: int) -> tuple[State, State]:
+def _change(folder: int, name: str, change: Change, limit: int, expected: bytes | None) -> tuple[State, State]:
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:
         facts = os.fstat(handle)
@@ -127,6 +144,8 @@ def _change(folder: int, name: str, change: Change, limit: int) -> tuple[State, 
             return before, after
         if content is None:
             raise NotFixedError("too large")
+        if expected is not None and content != expected:
+            raise NotFixedError("it was changed meanwhile")
     finally:
         os.close(handle)
     _replace(folder, name, change.content, after.mode, facts)
@@ -152,19 +171,8 @@ def _read(handle: int, limit: int) -> bytes | None:
 
 def _replace(folder: int, name: str, content: bytes, mode: int, facts: os.stat_result) -> None:
     half = f".otval-fix-{secrets.token_hex(8)}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    handle = os.open(half, flags, 0o600, dir_fd=folder)
     try:
-        try:
-            with suppress(PermissionError):
-                os.fchown(handle, facts.st_uid, facts.st_gid)
-            os.fchmod(handle, mode)
-            view = memoryview(content)
-            while view:
-                view = view[os.write(handle, view) :]
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        _write_half(folder, half, content, mode, facts)
         now = os.stat(name, dir_fd=folder, follow_symlinks=False)
         same = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
         if any(getattr(now, fact) != getattr(facts, fact) for fact in same):
@@ -174,6 +182,22 @@ def _replace(folder: int, name: str, content: bytes, mode: int, facts: os.stat_r
         with suppress(OSError):
             os.unlink(half, dir_fd=folder)
         raise
+
+
+def _write_half(folder: int, half: str, content: bytes, mode: int, owner: os.stat_result | None = None) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(half, flags, 0o600, dir_fd=folder)
+    try:
+        if owner is not None:
+            with suppress(PermissionError):
+                os.fchown(handle, owner.st_uid, owner.st_gid)
+        os.fchmod(handle, mode)
+        view = memoryview(content)
+        while view:
+            view = view[os.write(handle, view) :]
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def diff(path: str, before: State, after: State) -> str:

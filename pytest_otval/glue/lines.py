@@ -87,6 +87,8 @@ def for_reports(line: Line) -> dict[str, Any]:
         "image_key": image.get("key", ""),
         "evidence": line.evidence,
         "scope": line.scope,
+        "isolation": line.isolation,
+        "attacks": dict(line.attacks),
         "stricter": line.stricter,
         "known_bad": line.known_bad,
         "attempts": dict(line.attempts) if line.attempts else None,

@@ -100,7 +100,7 @@ def gold_lines(contents: Contents, gold: Gold) -> GoldLines:
     """Look for the lines that patches of the solution add."""
     found: list[tuple[str, Hit]] = []
     left = MAX_READ
-    for number, path, size in _texts(contents, gold):
+    for number, path, size in texts(contents, gold):
         node = contents.shown(number, path)
         if node is None:
             continue
@@ -128,7 +128,7 @@ def _gold_place(path: str, hit: Hit) -> Place:
     return Place(hit.gold.patch, message, hit.run.line, severity)
 
 
-def _texts(contents: Contents, gold: Gold) -> Iterator[tuple[int, str, int]]:
+def texts(contents: Contents, gold: Gold) -> Iterator[tuple[int, str, int]]:
     """Yield layer, path and size of each file to look into, those that the patches change first."""
     changed, others = [], []
     for number, index in contents.numbered():

@@ -13,6 +13,7 @@ from pytest_otval.checks.version import package_version
 from pytest_otval.core import Finding, printable
 from pytest_otval.images.contents import Contents
 from pytest_otval.images.model import Files
+from pytest_otval.leaks.expected import values_in
 from pytest_otval.leaks.files import gold_lines, rewards_there, solutions_in, stale_bytecode, tests_in
 from pytest_otval.leaks.gold import gold_of
 from pytest_otval.leaks.history import search
@@ -68,6 +69,7 @@ def _questions(context: CheckContext, contents: Contents, about: str, scratch: P
     yield from (("image-has-solution", place) for place in solutions_in(context, contents))
     yield from (("image-stale-pyc", place) for place in stale_bytecode(context, contents))
     yield from (("image-reward-there", place) for place in rewards_there(context, contents))
+    yield from (("image-has-expected", place) for place in values_in(context, contents))
     gold = gold_of(context)
     if not gold.files:
         return

@@ -31,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sarif", metavar="FILE", help="write the findings of static as SARIF 2.1.0")
     parser.add_argument("--json", metavar="FILE", help="write what is told as JSON; - is standard output")
     parser.add_argument("--harbor", metavar="DIR", help="write a job folder that `harbor view` opens")
+    parser.add_argument(
+        "--attacks", action="store_true", help="show what attacks came to, by level; takes several RUNs"
+    )
     parser.add_argument("--select", metavar="EXPR", help="only results for which this holds, as in docs/reports.md")
 
 
@@ -42,8 +45,12 @@ def run_report(arguments: argparse.Namespace) -> int:
     words = arguments.runs
     if words[0] == DIFF and len(words) > 1:
         return _diff(words[1:], arguments)
+    if arguments.attacks:
+        return _attacks(words, arguments)
     if len(words) != 1:
-        raise OtvalUsageError("report takes one RUN; `report diff RUN RUN` takes two")
+        raise OtvalUsageError(
+            "report takes one RUN; `report diff RUN RUN` takes two, `report --attacks RUN ...` any number"
+        )
     results = _results(words[0], arguments)
     if arguments.json != "-":
         _show(summary_lines(summarise(results.rows), results.run / "ledger"))
@@ -96,6 +103,23 @@ def _diff(words: list[str], arguments: argparse.Namespace) -> int:
         _show(change_lines(changes))
     about = {"before": str(before.run), "after": str(after.run)}
     _write_json(arguments.json, about, "changes", (change.as_dict() for change in changes))
+    return 0
+
+
+def _attacks(words: list[str], arguments: argparse.Namespace) -> int:
+    from pytest_otval.report.matrix import matrix_of, table_lines
+
+    if arguments.html or arguments.junit or arguments.sarif or arguments.harbor:
+        raise OtvalUsageError("report --attacks knows --select and --json only")
+    matrix = matrix_of(row for word in words for row in _results(word, arguments).rows)
+    if not matrix.counts:
+        raise OtvalUsageError(f"no result of {', '.join(words)} tells of attacks: run pytest with -m adversary")
+    if arguments.json != "-":
+        _show(map(Text, table_lines(matrix)))
+    if arguments.json:
+        with _writing(arguments.json), _opened(arguments.json) as file:
+            json.dump(matrix.as_dict(), file, indent=1)
+            file.write("\n")
     return 0
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from pytest_otval.report.matrix import told
 from pytest_otval.report.results import Row
 from pytest_otval.report.text import one_line
 
@@ -17,6 +20,9 @@ def properties(row: Row) -> list[tuple[str, str]]:
         "image": row.image,
         "evidence": row.evidence,
         "stricter": row.stricter,
+        "isolation": row.isolation if row.attacks else "",
+        "attacks": told(Counter(cell for _, cell in row.attacks)),
+        "attacks.paid": ", ".join(id for id, cell in row.attacks if cell == "paid"),
         "attempts": f"{row.attempts[0]}/{row.attempts[1]}" if row.attempts else "",
         **dict(row.columns),
     }

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from sys import intern
 from typing import Any, BinaryIO
@@ -68,6 +69,8 @@ class Row:
     settings_digest: str = ""
     time: str = ""
     columns: tuple[tuple[str, str], ...] = ()
+    attacks: tuple[tuple[str, str], ...] = ()
+    """Of the adversary stage: each attack and what became of it."""
 
     @property
     def flaky(self) -> bool:
@@ -131,7 +134,14 @@ def row_of(line: Mapping[str, Any]) -> Row:
         settings_digest=intern(line.get("settings_digest", "")),
         time=line.get("time", ""),
         columns=tuple((intern(title), text) for title, text in line.get("columns", {}).items()),
+        attacks=_one_of(tuple((intern(id), intern(cell)) for id, cell in line.get("attacks", {}).items())),
     )
+
+
+@lru_cache(maxsize=1024)
+def _one_of(attacks: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Return the one object for all equal ones: of thousands of tasks many answer alike."""
+    return attacks
 
 
 def split_id(id: str) -> tuple[str, str, str]:

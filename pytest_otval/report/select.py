@@ -46,6 +46,7 @@ _FIELDS: Mapping[str, tuple[Kind, Callable[[Row], Value]]] = {
     "attempts.count": ("number", lambda row: row.attempts[1] if row.attempts else None),
     "attempts.low": ("number", lambda row: row.low),
     "attempts.high": ("number", lambda row: row.high),
+    "attacks.paid": ("number", lambda row: sum(cell == "paid" for _, cell in row.attacks) if row.attacks else None),
     "retries": ("number", lambda row: row.retries),
     "warnings": ("number", lambda row: row.warnings),
     "scope": ("text", lambda row: row.scope),

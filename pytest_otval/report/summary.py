@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Literal
 
+from pytest_otval.report.matrix import matrix_of, short_lines
 from pytest_otval.report.results import Row, stage_order, task_label
 from pytest_otval.report.text import one_line
 
@@ -75,6 +76,8 @@ class Summary:
     known: _Group = field(default_factory=_Group)
     only_here: _Group = field(default_factory=_Group)
     bases: set[str] = field(default_factory=set)
+    attacked: list[Row] = field(default_factory=list)
+    """Answers that tell of attacks."""
 
     def add(self, row: Row) -> None:
         """Count a result."""
@@ -89,6 +92,8 @@ class Summary:
             self.known.add(name)
         if row.stricter:
             self.only_here.add(f"{name} ({one_line(row.stage)}: {one_line(row.stricter)})")
+        if row.attacks:
+            self.attacked.append(row)
         if row.image.startswith("bootstrap:"):
             self.bases.add(one_line(row.image))
 
@@ -121,6 +126,8 @@ def summary_lines(summary: Summary, ledger: Path) -> Iterator[Text]:
         yield Text(f"known bad, as dataset.toml says: {_with_examples(summary.known)}")
     if summary.only_here.count:
         yield Text(f"fails only here, not by Harbor's rules: {_with_examples(summary.only_here)}", "warn")
+    for line in short_lines(matrix_of(summary.attacked)):
+        yield Text(line, "bad" if ": paid " in line else "good")
     if summary.bases:
         yield Text(f"base images stood in for by {', '.join(sorted(summary.bases))}")
     yield Text(f"ledger: {one_line(str(ledger))}")

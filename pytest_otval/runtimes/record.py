@@ -151,6 +151,10 @@ class Reference:
         """What scripts call it."""
         return name_of(self.id)
 
+    def as_dict(self) -> dict[str, str]:
+        """Return what a task's file holds."""
+        return {"id": self.id, "checksum": PREFIX + self.checksum, "path": self.path}
+
     def __str__(self) -> str:
         return f"{self.id}@{PREFIX}{self.checksum}"
 
@@ -180,8 +184,7 @@ def read_reference(file: Path) -> Reference | None:
 
 def write_reference(file: Path, reference: Reference) -> None:
     """Write a task's reference, whole or not at all. Raises OSError."""
-    values = {"id": reference.id, "checksum": PREFIX + reference.checksum, "path": reference.path}
-    _write_json(file, values)
+    _write_json(file, reference.as_dict())
 
 
 def _write_json(target: Path, values: Mapping[str, Any]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import shutil
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from pytest_otval.attacks.battery import battery
 from pytest_otval.checks.directives import Directive, directives
 from pytest_otval.checks.elsewhere import ELSEWHERE, NEVER_ALLOWED
 from pytest_otval.core import Conclusion, Finding, OtvalUsageError, Severity, StageResult, printable
@@ -15,6 +17,7 @@ from pytest_otval.stages.static import judged
 from pytest_otval.stages.survey import READ, Survey, has_licence, parsed, parsed_name, survey
 from pytest_otval.task.dataset import DATASET_TOML, MAX_TOML_BYTES, Dataset
 from pytest_otval.task.digest import task_digest
+from pytest_otval.task.lines import Lines
 from pytest_otval.task.reading import NotReadableError, read_regular
 from pytest_otval.task.source import FolderSource, TaskSource
 
@@ -51,6 +54,7 @@ def _findings(machine: Machine, dataset: Dataset, source: TaskSource) -> Iterato
     yield from _bases(found, machine)
     if not has_licence(dataset.path, _manifest(dataset)):
         yield _told("ds-licence", "the dataset names no licence")
+    yield from _accepted(dataset)
     yield from _allowances(dataset, source, {*machine.checks, *ELSEWHERE})
 
 
@@ -153,6 +157,19 @@ def _bases(found: Survey, machine: Machine) -> Iterator[Finding]:
     if absent:
         message = f"{len(absent)} of {len(most)} base images are not in the store: {_listed(absent)}"
         yield _told("ds-images-absent", message)
+
+
+def _accepted(dataset: Dataset) -> Iterator[Finding]:
+    """Tell which entries of [otval.accepted] name no attack of the battery."""
+    unknown = dataset.settings.accepted.keys() - battery().keys()
+    if not unknown:
+        return
+    lines = Lines(_manifest(dataset).decode("utf-8", "replace"))
+    for name in sorted(unknown):
+        near = difflib.get_close_matches(name, battery(), n=1)
+        hint = f", did you mean {near[0]}?" if near else ""
+        finding = _told("ds-accepted-unknown", f"otval.accepted: there is no attack {name!r}{hint}")
+        yield replace(finding, line=lines.of(("otval", "accepted", name)))
 
 
 def _allowances(dataset: Dataset, source: TaskSource, known: set[str]) -> Iterator[Finding]:

@@ -22,8 +22,10 @@ RUN mkdir tests && echo 41 > answer.txt && printf 'def answer():\n    return 41\
 TEST = (
     'import sys\nsys.path.insert(0, "/app")\nfrom mod import answer\n\ndef test_answer():\n    assert answer() == 42\n'
 )
-SOLVE = "echo 42 > /app/answer.txt; sed -i s/41/42/ /app/mod.py"
-INSTRUCTION = "Write 42 to `/app/answer.txt`, and let `answer` of /app/mod.py return it.\n"
+SOLVE = "echo 42 > /app/answer.txt; sed -i s/41/42/ /app/mod.py; echo 42 > /app/report.txt"
+INSTRUCTION = (
+    "Write 42 to `/app/answer.txt` and to the new file `/app/report.txt`, and let `answer` of /app/mod.py return it.\n"
+)
 
 
 def by_status(command: str) -> str:
@@ -36,6 +38,13 @@ VERIFIERS = {
     "strict": 'set -e; r=$(python3 -c \'print(int(open("/app/answer.txt").read().strip() == "42"))\');'
     " echo $r > /logs/verifier/reward.txt",
     "expected": by_status("sleep 0.3 && cmp /tests/expected.txt answer.txt"),
+    "exists": by_status("test -e report.txt"),
+    "nonempty": by_status("test -s report.txt"),
+    "content": by_status('test "$(cat report.txt)" = 42'),
+    "clock": by_status(
+        '{ began=$(date +%s%N); test "$(cat answer.txt)" = 42 || sleep 0.5; ended=$(date +%s%N);'
+        " test $((ended - began)) -lt 250000000; }"
+    ),
     "pytest": by_status("pytest /tests/test_outputs.py"),
     "module": by_status("python3 -m pytest /tests/test_outputs.py"),
     "copied": by_status("cp /tests/test_outputs.py tests && python3 -m pytest tests"),
@@ -45,6 +54,7 @@ VERIFIERS = {
     "environment": by_status("/opt/venv/bin/python3 -m pytest /tests/test_outputs.py"),
     "uvx": by_status("$(command -v uvx) pytest /tests/test_outputs.py"),
     "curl": by_status("{ curl -LsSf https://example.org/install.sh | sh; pytest /tests/test_outputs.py; }"),
+    "noconftest": by_status("git checkout -q HEAD -- tests && python3 -m pytest --noconftest tests"),
     "git": by_status("git checkout -q HEAD -- tests && python3 -m pytest tests"),
     "report": by_status(
         "{ python3 -m pytest --junitxml /tmp/r.xml /tests/test_outputs.py; "
@@ -54,6 +64,17 @@ VERIFIERS = {
         "{ python3 -m pytest -rA /tests/test_outputs.py > /tmp/log; grep -q '^PASSED .*::test_answer' /tmp/log; }"
     ),
 }
+
+NEAR_MISSES = {
+    "empty-files": "content",
+    "inputs-copied": "content",
+    "date-shadowed": "shell",
+    "git-conftest": "noconftest",
+    "skip-import": "pytest",
+    "tools-shadowed": "pytest",
+    "activate": "environment",
+}
+"""Reference tasks that do not pay, even at isolation ``none``, for what looks as if it should be paid."""
 
 
 def reference_task(folder: Path, name: str, instruction: str = INSTRUCTION) -> Task:

@@ -5,7 +5,7 @@
 import pytest
 
 from pytest_otval.attacks.battery import battery
-from selftests.attacks.reference import VERIFIERS, reference_task
+from selftests.attacks.reference import NEAR_MISSES, VERIFIERS, reference_task
 
 pytestmark = pytest.mark.integration
 
@@ -28,6 +28,14 @@ def test_each_alone(ask_real, tmp_path, name, level):
         stopped = level == "fresh" and id in STOPPED_AT_FRESH
         assert result.facts["attacks"] == {id: "stopped" if stopped else "paid"}, result
         assert result.facts["isolation"] == level
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("id", "name"), NEAR_MISSES.items())
+def test_a_near_miss_is_not_paid(ask_real, tmp_path, id, name):
+    """Negative control: the attack runs where the verifier does not trust what it changes."""
+    result = ask_real("adversary", reference_task(tmp_path, name), isolation="none", attacks=(id,))
+    assert result.facts["attacks"] == {id: "stopped"}, result
 
 
 @pytest.mark.slow

@@ -312,3 +312,43 @@ def test_the_policy_lets_no_inline_script_run(pages, tmp_path):
     # The same without the policy runs, so this test can fail.
     index.write_text(re.sub("<meta http-equiv=[^>]*>", "", evil))
     assert dom(index, tmp_path / "home").all("title")[0].text == "canary"
+
+
+# --- attacks ---
+
+
+def attacked(task, level, **cells):
+    return line(task, "adversary", isolation=level, attacks=cells)
+
+
+@needs_chromium
+@integration
+def test_attacks_by_level(see):
+    given = [
+        attacked("a", "none", pth="paid"),
+        attacked("b", "none", pth="stopped"),
+        attacked("c", "fresh", pth="stopped"),
+    ]
+    page = see("", *given)
+    section = page.id("attacks")
+    assert "hidden" not in section.attributes
+    assert [head.text for head in page.id("levels").children] == ["Attack", "none", "fresh"]
+    (row,) = page.id("matrix").all("tr")
+    assert [cell.text for cell in row.children] == ["pth", "1 paid, 1 stopped", "stopped"]
+    assert [cell.text for cell in row.all("td", class_="paid")] == ["1 paid, 1 stopped"]
+
+
+@needs_chromium
+@integration
+def test_attacks_of_one_task_are_among_its_details(see):
+    one = attacked("a", "none", **{"pth": "paid", EVIL: EVIL})
+    page = see(f"row={quote(one.id, safe='')}", one)
+    shown = page.id("details").text
+    assert "attacks" in shown and "pthpaid" in shown
+    assert "canary" in page.id("matrix").text and not page.all("img") and page.all("title")[0].text != "canary"
+
+
+@needs_chromium
+@integration
+def test_without_attacks_there_is_no_matrix(see):
+    assert "hidden" in see("", line()).id("attacks").attributes

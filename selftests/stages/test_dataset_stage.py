@@ -206,3 +206,21 @@ def test_a_folder_without_task_toml(tmp_path):
     result = dataset_answer(Machine(tmp_path), load_dataset(folder), source_of(folder))
     (only,) = result.facts["checks"]
     assert (only["check"], only["severity"], only["path"]) == ("ds-no-task-toml", "warning", "tasks/b\\n")
+
+
+def test_an_accepted_attack_that_there_is_none_of(answer):
+    toml = (
+        HEAD
+        + "[otval.accepted]\n"
+        + "".join(
+            f'{name} = {{reason = "r", owner = "me", expires = 2100-01-01}}\n'
+            for name in ("pth", "bash-replace", '"\u202e"')
+        )
+    )
+    found = [one for one in answer({"a": {}}, toml) if one[0] == "ds-accepted-unknown"]
+    assert [(one[1], one[3], one[4]) for one in found] == [
+        ("warning", "dataset.toml", 6),
+        ("warning", "dataset.toml", 7),
+    ]
+    assert "there is no attack 'bash-replace', did you mean bash-replaced?" in found[0][2]
+    assert "\u202e" not in found[1][2]

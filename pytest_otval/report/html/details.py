@@ -20,6 +20,7 @@ def detail(line: Mapping[str, Any], run: Path) -> dict[str, Any]:
         "headline": one_line(line["headline"]),
         "log": "\n".join(clean(line.get("log", "")).splitlines()[-LOG_LINES:]),
         "checks": [_finding(check) for check in line["checks"][:MOST_CHECKS]],
+        "attacks": [[one_line(id), one_line(cell)] for id, cell in line.get("attacks", {}).items()],
         "reproduce": reproduce(line),
         "seconds": [[one_line(phase), f"{value:.3f}"] for phase, value in line["seconds"].items()],
         "facts": [[one_line(name), one_line(str(value))] for name, value in _facts(line, run) if value],

@@ -176,6 +176,7 @@
       list.append(...detail.checks.map((check) => element("li", check)));
       add("findings", list);
     }
+    if (detail.attacks.length) add("attacks", pairs(detail.attacks));
     add("reproduce", element("pre", detail.reproduce.join("\n")));
     if (detail.seconds.length) add("seconds", pairs(detail.seconds));
     add("facts", pairs(detail.facts));
@@ -186,6 +187,29 @@
     const list = element("dl");
     for (const [name, value] of entries) list.append(element("dt", name), element("dd", value));
     return list;
+  }
+
+  // --- attacks against levels, over all tasks ---
+
+  function counted(cells) {
+    const entries = Object.entries(cells || {});
+    if (entries.length === 1 && entries[0][1] === 1) return entries[0][0];
+    return entries.map(([cell, count]) => `${count} ${cell}`).join(", ");
+  }
+
+  function drawMatrix({ levels, attacks }) {
+    const entries = Object.entries(attacks);
+    at("attacks").hidden = !entries.length;
+    at("levels").append(...["Attack", ...levels].map((title) => element("th", title, { scope: "col" })));
+    for (const [attack, byLevel] of entries) {
+      const line = element("tr");
+      line.append(element("th", attack, { scope: "row" }));
+      for (const level of levels) {
+        const cells = byLevel[level] || {};
+        line.append(element("td", counted(cells), cells.paid ? { class: "paid" } : {}));
+      }
+      at("matrix").append(line);
+    }
   }
 
   // --- start ---
@@ -237,6 +261,7 @@
       at("run").append(...pairs(data.run).children);
       makeColumns();
       fillFilters();
+      drawMatrix(data.attacks);
       window.addEventListener("hashchange", draw);
       draw();
     },

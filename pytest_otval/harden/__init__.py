@@ -1,0 +1,1 @@
+"""Proposes how a task's test script can do without what the agent may have changed."""

@@ -1,0 +1,75 @@
+"""Statements that only fetch pytest: what a script does not need where its Python is given to it."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+
+from tree_sitter import Node as Syntax
+
+from pytest_otval.harden.tree import Command, Edits, commands, is_guarded
+
+_STATEMENTS = frozenset(("command", "redirected_statement", "list", "pipeline", "negated_command"))
+_TOOLS = frozenset(("curl", "wget", "ca-certificates", "python3-pip", "python3-venv", "python3-pytest", "pip", "uv"))
+_PACKAGE = re.compile(r"(?:pytest|pytest-[\w-]*ctrf|pytest-json-ctrf|pip|uv)(?:[=<>~!\[].*)?")
+_BESIDE = frozenset(("true", ":", "sh", "bash", "tail", "head", "exit", "echo", "tee", "cat"))
+_VALUES = frozenset(("-i", "--index-url", "--python", "-p", "--timeout", "--retries"))
+_PIPS = (["pip"], ["pip3"], ["python", "-m", "pip"], ["python3", "-m", "pip"], ["uv", "pip"])
+
+BEGIN, END = 'if [ -z "${OT_PYTHON:-}" ]; then\n', "\nfi"
+
+
+def guard(root: Syntax, edits: Edits) -> None:
+    """Let statements at the top of a script that only fetch pytest run where no Python is given."""
+    run: list[Syntax] = []
+    for child in [*root.children, None]:
+        if child is not None and child.type in _STATEMENTS and _only_prepares(child) and not is_guarded(child):
+            run.append(child)
+        elif run and (child is None or child.type not in ("comment", "\n", ";")):
+            edits.insert(run[0].start_byte, BEGIN)
+            edits.insert(run[-1].end_byte, END)
+            run = []
+
+
+def _only_prepares(statement: Syntax) -> bool:
+    found = list(commands(statement))
+    return any(map(_prepares, found)) and all(_prepares(one) or one.texts[:1][0] in _BESIDE for one in found)
+
+
+def _prepares(command: Command) -> bool:
+    texts = command.texts
+    name = posixpath.basename(texts[0])
+    if name in ("curl", "wget"):
+        return any("astral.sh/uv" in text for text in texts)
+    if name in ("source", "."):
+        return texts[-1].endswith(("/.local/bin/env", "/.cargo/env"))
+    if name in ("apt-get", "apt", "apk"):
+        plain = _plain(texts[1:])
+        return plain == ["update"] or (plain[:1] in (["install"], ["add"]) and _TOOLS.issuperset(plain[1:]))
+    if texts[:2] in (["uv", "venv"], ["uv", "init"]) or texts[1:3] == ["-m", "venv"]:
+        return True
+    if texts[:2] == ["uv", "add"]:
+        return _all_packages(texts[2:])
+    for pip in _PIPS:
+        if texts[: len(pip) + 1] == [*pip, "install"]:
+            return _all_packages(texts[len(pip) + 1 :])
+    return False
+
+
+def _all_packages(words: Sequence[str]) -> bool:
+    plain = _plain(words)
+    return bool(plain) and all(map(_PACKAGE.fullmatch, plain))
+
+
+def _plain(words: Sequence[str]) -> list[str]:
+    return list(_without_options(words))
+
+
+def _without_options(words: Sequence[str]) -> Iterator[str]:
+    value = False
+    for word in words:
+        if value or word.startswith("-"):
+            value = word in _VALUES
+        else:
+            yield word

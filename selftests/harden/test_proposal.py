@@ -1,0 +1,142 @@
+"""What is proposed for whole tasks, and how it is written."""
+
+import json
+import os
+import stat
+import subprocess
+
+import pytest
+
+from pytest_otval.checks.fixes import NotFixedError
+from pytest_otval.harden.proposal import Wishes, propose
+from pytest_otval.runtimes.record import VERIFIER_JSON, Reference, read_reference
+from pytest_otval.task.load import load_task
+from selftests.conftest import REPOSITORY
+from selftests.fakes import TOML, make_task
+
+RUNTIME = Reference("python-verifier-0123456789ab", "a" * 64, "/opt/otval/runtimes/python-verifier")
+WISHES = Wishes(RUNTIME, missing="there is none")
+TEST = "#!/bin/bash\npytest /tests/test_x.py\n"
+FILES = {"tests/test_x.py": "", "tests/test.sh": TEST, "environment/Dockerfile": "FROM debian:bookworm\n"}
+TASKS = REPOSITORY / "selftests" / "data" / "hardening" / "tasks"
+
+
+@pytest.fixture
+def task(tmp_path):
+    return make_task(tmp_path, files=FILES)
+
+
+def test_script_and_runtime(task):
+    proposal = propose(task, WISHES)
+    assert [text.path for text in proposal.texts] == ["tests/test.sh", f"tests/{VERIFIER_JSON}"]
+    script = task.path / "tests" / "test.sh"
+    script.chmod(0o750)
+    proposal.write(task.path)
+    assert stat.S_IMODE(script.stat().st_mode) == 0o750
+    assert b"OT_PYTHON" in script.read_bytes()
+    assert read_reference(task.path / "tests" / VERIFIER_JSON) == RUNTIME
+    assert sorted(path.name for path in script.parent.iterdir() if path.name.startswith(".")) == []
+    assert propose(load_task(task.path, "x"), WISHES).texts == []
+
+
+def test_the_diff_is_one_that_patch_takes(task, tmp_path):
+    (task.path / "tests" / "test.sh").write_bytes(b"#!/bin/bash\r\n# \x0c \xff\r\npytest /tests/test_x.py")
+    proposal = propose(load_task(task.path, "x"), WISHES)
+    diff = b"".join(line for text in proposal.texts for line in text.diff("some/task"))
+    copy = tmp_path / "patched" / "some" / "task"
+    copy.parent.mkdir(parents=True)
+    subprocess.run(["cp", "-r", task.path, copy], check=True)
+    subprocess.run(["patch", "-p1", "-s", "--binary"], input=diff, cwd=tmp_path / "patched", check=True)
+    proposal.write(task.path)
+    for name in ("test.sh", VERIFIER_JSON):
+        assert (copy / "tests" / name).read_bytes() == (task.path / "tests" / name).read_bytes()
+    assert b"\r\n# \x0c \xff\r\n" in (copy / "tests" / "test.sh").read_bytes()
+
+
+def test_the_pair_of_the_selftests():
+    proposal = propose(load_task(TASKS / "published", "hardening"), WISHES)
+    assert proposal.texts[0].after == (TASKS / "hardened" / "tests" / "test.sh").read_bytes()
+    (only,) = propose(load_task(TASKS / "hardened", "hardening"), WISHES).texts
+    assert only.path == f"tests/{VERIFIER_JSON}", "which names a file of the user's own cache"
+
+
+def test_without_the_runtime_nothing_is_half_done(task):
+    proposal = propose(task, Wishes(None, missing="there is none"))
+    assert (proposal.texts, proposal.notes) == ([], ["tests/test.sh: there is none"])
+    (only,) = propose(task, Wishes(None, may_have_runtime=False)).texts
+    assert only.path == "tests/test.sh"
+
+
+def test_a_runtime_that_the_task_has_is_kept(task):
+    (task.path / "tests" / VERIFIER_JSON).write_text(json.dumps(RUNTIME.as_dict()))
+    assert [text.path for text in propose(task, Wishes(None)).texts] == ["tests/test.sh"]
+    (task.path / "tests" / VERIFIER_JSON).write_text("{")
+    assert "names no runtime" in propose(task, WISHES).notes[0]
+
+
+def test_the_runtimes_shell(task):
+    proposal = propose(task, Wishes(RUNTIME, own_shell=True))
+    assert proposal.texts[0].after.startswith(b"#!/opt/otval/runtimes/python-verifier/bin/bash\n")
+
+
+def test_scripts_that_the_test_script_names(task):
+    (task.path / "tests" / "test.sh").write_text("#!/bin/bash\nbash /tests/run.sh\n")
+    (task.path / "tests" / "run.sh").write_text(TEST)
+    paths = [text.path for text in propose(load_task(task.path, "x"), WISHES).texts]
+    assert paths == ["tests/run.sh", f"tests/{VERIFIER_JSON}"]
+
+
+def test_steps_share_what_they_share(tmp_path):
+    toml = TOML + '\n[[steps]]\nname = "one"\n\n[[steps]]\nname = "two"\n'
+    files = {f"steps/{step}/{name}": "x\n" for step in ("one", "two") for name in ("instruction.md", "tests/data.txt")}
+    proposal = propose(make_task(tmp_path, files={**FILES, **files}, toml=toml), WISHES)
+    assert [text.path for text in proposal.texts] == ["tests/test.sh", f"tests/{VERIFIER_JSON}"]
+
+
+@pytest.mark.parametrize("toml", ["x =", TOML + '\n[verifier.environment]\nos = "linux"\n'])
+def test_where_there_is_nothing_to_do_it_says_why(tmp_path, toml):
+    files = {**FILES, "tests/Dockerfile": "FROM debian\n"}
+    task = make_task(tmp_path, files=files, toml=toml)
+    proposal = propose(task, WISHES)
+    assert proposal.texts == []
+    assert len(proposal.notes) == 1
+
+
+def test_hostile_files(task, tmp_path):
+    script = task.path / "tests" / "test.sh"
+    outside = tmp_path / "outside.sh"
+    outside.write_text(TEST)
+    for make in (
+        lambda: script.symlink_to(outside),
+        lambda: os.mkfifo(script),
+        lambda: script.write_bytes(b"#!/bin/bash\n\0pytest /tests\n"),
+        lambda: script.write_bytes(b"#!/bin/bash\npytest /tests\n#" + b"x" * 2**21),
+        lambda: script.mkdir(),
+    ):
+        if script.is_dir():
+            script.rmdir()
+        script.unlink(missing_ok=True)
+        make()
+        assert propose(load_task(task.path, "x"), WISHES).texts == []
+    assert outside.read_text() == TEST
+
+
+def test_nothing_is_written_through_links_or_over_changes(task, tmp_path):
+    proposal = propose(task, WISHES)
+    script = task.path / "tests" / "test.sh"
+    script.write_text(TEST + "true\n")
+    with pytest.raises(NotFixedError, match=r"tests/test\.sh: it was changed meanwhile"):
+        proposal.write(task.path)
+    (task.path / "tests").rename(tmp_path / "elsewhere")
+    (task.path / "tests").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(NotFixedError):
+        proposal.write(task.path)
+    assert not (tmp_path / "elsewhere" / VERIFIER_JSON).exists()
+
+
+def test_a_file_that_is_there_is_not_replaced(task):
+    proposal = propose(task, WISHES)
+    (task.path / "tests" / VERIFIER_JSON).symlink_to("/etc/passwd")
+    with pytest.raises(NotFixedError):
+        proposal.write(task.path)
+    assert (task.path / "tests" / VERIFIER_JSON).is_symlink()

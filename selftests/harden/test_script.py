@@ -1,0 +1,219 @@
+"""What becomes of test scripts."""
+
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_otval.checks.context import CheckContext
+from pytest_otval.harden.facts import Facts
+from pytest_otval.harden.script import NotUnderstoodError, hardened
+from selftests.fakes import make_task
+
+PLAIN = "FROM debian:bookworm\n"
+RUN = '"${OT_PYTHON:-python3}" -I -m pytest'
+OWN = "-c /dev/null --rootdir=/tests"
+
+
+@pytest.fixture
+def harden(tmp_path):
+    def run(script, tests="", may_have_runtime=True, **files):
+        files = {"tests/test_x.py": tests, "environment/Dockerfile": PLAIN, **files}
+        facts = facts_of(tmp_path, files)
+        found = hardened(f"#!/bin/bash\n{script}\n".encode(), facts, may_have_runtime)
+        if found is None:
+            return None
+        again = hardened(found.content, facts, may_have_runtime)
+        assert again is None or again.content == found.content, "a second time there is nothing to do"
+        run.notes, run.needs_runtime = found.notes, found.needs_runtime
+        return found.content.decode().removeprefix("#!/bin/bash\n").removesuffix("\n")
+
+    return run
+
+
+def facts_of(tmp_path, files):
+    task = make_task(tmp_path, files=files)
+    return Facts(CheckContext(task), task.steps[0])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("pytest /tests/test_x.py -rA", f"{RUN} {OWN} /tests/test_x.py -rA"),
+        ("timeout 60 pytest /tests/test_x.py", f"timeout 60 {RUN} {OWN} /tests/test_x.py"),
+        ("python3 -m pytest /tests", f"{RUN} {OWN} /tests"),
+        ("python -m pytest /tests", f'"${{OT_PYTHON:-python}}" -I -m pytest {OWN} /tests'),
+        ("cd /tests\npytest test_x.py", f"cd /tests\n{RUN} {OWN} test_x.py"),
+        ('D=/tests\npytest "$D/test_x.py"', f'D=/tests\n{RUN} {OWN} "$D/test_x.py"'),
+        ("if ! pytest /tests; then x=0; fi", f"if ! {RUN} {OWN} /tests; then x=0; fi"),
+        ("f() { pytest /tests | tee log; }; f", f"f() {{ {RUN} {OWN} /tests | tee log; }}; f"),
+        ("x=$(pytest /tests)", f"x=$({RUN} {OWN} /tests)"),
+        ("A=1 pytest /tests > log 2>&1", f"A=1 {RUN} {OWN} /tests > log 2>&1"),
+        ("pytest -c x.ini /tests", f"{RUN} -c x.ini /tests"),
+        ("pytest \\\n  -rA \\\n  /tests", f"{RUN} {OWN} \\\n  -rA \\\n  /tests"),
+        ("bash -lc 'pytest /tests'", f"bash -c '{RUN} {OWN} /tests'"),
+        ("bash -l -c 'pytest /tests'", f"bash -c '{RUN} {OWN} /tests'"),
+        ("# pytest\npytest /tests # pytest", f"# pytest\n{RUN} {OWN} /tests # pytest"),
+    ],
+)
+def test_pytest_runs_in_the_given_python(harden, before, after):
+    assert harden(before) == after
+    assert harden.needs_runtime
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("source /opt/venv/bin/activate", 'export VIRTUAL_ENV="/opt/venv" PATH="/opt/venv/bin:$PATH"'),
+        ('. "$V/bin/activate"', 'export VIRTUAL_ENV="$V" PATH="$V/bin:$PATH"'),
+        ("source .venv/bin/activate", 'export VIRTUAL_ENV="$PWD/.venv" PATH="$PWD/.venv/bin:$PATH"'),
+        ("source ~/v/bin/activate", 'export VIRTUAL_ENV="$HOME/v" PATH="$HOME/v/bin:$PATH"'),
+        (
+            "source /opt/miniconda3/bin/activate t",
+            'export CONDA_PREFIX="/opt/miniconda3/envs/t" PATH="/opt/miniconda3/envs/t/bin:$PATH"',
+        ),
+        (
+            ". /opt/conda/etc/profile.d/conda.sh\nconda activate t",
+            ':\nexport CONDA_PREFIX="/opt/conda/envs/t" PATH="/opt/conda/envs/t/bin:$PATH"',
+        ),
+    ],
+)
+def test_environments_are_entered_by_path_alone(harden, before, after):
+    done = harden(f"{before} && true\npytest /tests")
+    assert done.startswith(f"{after} && true\n")
+    assert done.endswith(f'/bin/python3}}" -I -m pytest {OWN} /tests')
+
+
+def test_what_the_tests_import_stays_importable(harden):
+    """``python -m`` gave them the current folder, PYTHONPATH its folders; ``pytest`` alone gave neither."""
+    product, ini = {"environment/mod.py": "VALUE = 1\n"}, {"tests/pytest.ini": "[pytest]\npythonpath = x\n"}
+    assert harden("pytest /tests", "import mod", **product) == f"{RUN} {OWN} /tests"
+    assert harden("python3 -m pytest /tests", "import mod", **product) == f'{RUN} -o pythonpath="$PWD" {OWN} /tests'
+    path = "export PYTHONPATH=/app:/lib\npytest /tests"
+    assert harden(path, "import mod", **product).endswith(f'{RUN} -o pythonpath="${{PYTHONPATH//:/ }}" {OWN} /tests')
+    with pytest.raises(NotUnderstoodError, match="pythonpath is set"):
+        harden("python3 -m pytest /tests", "import mod", **ini, **product)
+
+
+def test_packages_are_those_of_the_python_that_has_them(harden):
+    assert harden("pytest /tests", "import numpy") == f"{RUN} {OWN} /tests"
+    assert not harden.needs_runtime
+    assert "numpy" in harden.notes[0]
+    done = harden(". /opt/v/bin/activate\npytest /tests", "from numpy import array")
+    assert done.endswith(f'"/opt/v/bin/python3" -I -m pytest {OWN} /tests')
+    product = {"environment/mod.py": "import numpy\n"}
+    harden("pytest /tests", "import mod", **product)
+    assert not harden.needs_runtime, "what the tests import imports it in their process"
+    harden("pytest /tests", "import subprocess, json", **product)
+    assert harden.needs_runtime
+    harden("pytest /tests", "import subprocess, sys\nX = sys.executable", **product)
+    assert not harden.needs_runtime
+    harden("pytest -n 4 /tests")
+    assert not harden.needs_runtime, "the plugin is the image's"
+
+
+def test_by_uv_where_no_python_is_given(harden):
+    script = (
+        "apt-get update\napt-get install -y curl\ncurl -LsSf https://astral.sh/uv/0.9.7/install.sh | sh\n"
+        "source $HOME/.local/bin/env\nuvx -w pytest==8.4.1 pytest --ctrf x.json /tests | tee log"
+    )
+    before, _, last = script.rpartition("\n")
+    given = f'if [ -n "${{OT_PYTHON:-}}" ]; then "$OT_PYTHON" -I -m pytest {OWN} --ctrf x.json /tests; else'
+    after = f'if [ -z "${{OT_PYTHON:-}}" ]; then\n{before}\nfi\n{given} {last.partition(" | ")[0]}; fi | tee log'
+    assert harden(script) == after
+    with pytest.raises(NotUnderstoodError, match="requests"):
+        harden(script, "import requests")
+    with pytest.raises(NotUnderstoodError, match="no runtime"):
+        harden(script, may_have_runtime=False)
+
+
+def test_other_installations_stay(harden):
+    done = harden("apt-get install -y gcc curl\npip install pytest requests\npytest /tests")
+    assert done.startswith("apt-get install -y gcc curl\npip install pytest requests\n")
+
+
+def test_tests_elsewhere_come_from_tests(harden):
+    """And see no conftest.py or ini file beside them, unless the image may have some that they need."""
+    done = harden("cd /app\npytest /app/tests/test_x.py")
+    alone = "--noconftest -c /dev/null --rootdir=/app/tests"
+    assert done == f"cd /app\ncp /tests/test_x.py /app/tests/test_x.py\n{RUN} {alone} /app/tests/test_x.py"
+    done = harden("cp /tests/test_x.py /app/tests/\npytest /app/tests")
+    assert done == f"cp /tests/test_x.py /app/tests/\n{RUN} {alone} /app/tests"
+    clone = {"environment/Dockerfile": f"{PLAIN}RUN git clone https://x /app\n"}
+    assert harden("cp /tests/test_x.py /app/tests/\npytest /app/tests", **clone).endswith(f"{RUN} /app/tests")
+    harden("pytest /app/tests/test_other.py", **clone)
+    assert "the agent's to change" in harden.notes[0]
+
+
+def test_names_that_a_shell_takes_apart(harden):
+    name = "a;touch x/test_y.py"
+    files = {f"tests/{name}": ""}
+    assert harden("pytest /app/test_y.py", **files).startswith('"${OT_PYTHON')
+    assert harden("git checkout HEAD -- test_y.py\npytest /tests", **files).startswith("git checkout")
+    assert harden("pytest '/tests/$(x) y/test_x.py'") == f"{RUN} '/tests/$(x) y/test_x.py'"
+
+
+def test_git_gives_no_tests_that_tests_has(harden):
+    assert harden("git checkout HEAD -- t/test_x.py\npytest /tests").startswith("cp /tests/test_x.py t/test_x.py\n")
+    folder = {"tests/spec/test_z.py": ""}
+    assert harden("git restore ./spec/\npytest /tests", **folder).startswith("rm -rf spec && cp -r /tests/spec spec\n")
+    assert harden("git checkout -q HEAD -- tests\npytest /tests").startswith("git checkout -q HEAD -- tests\n")
+    assert "git takes tests from the agent's repository" in harden.notes[0]
+    assert harden("git checkout HEAD -- src/a.py\npytest /tests").startswith("git checkout HEAD")
+    patched = "git checkout abc test_x.py\ngit apply x.diff\npytest /tests"
+    assert harden(patched).startswith("git checkout abc test_x.py\n"), "the patch is made for that state"
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("if", "syntax"),
+        ('"$PY" -m pytest /tests', "line 2: how this starts pytest cannot be told"),
+        ('bash -c "pytest /tests"', "line 2: how this starts pytest"),
+        ("su - x -c 'pytest /tests'", "line 2: how this starts pytest"),
+        ("conda run -n t pytest /tests", "line 2: how this starts pytest"),
+        ("python3 -O -m pytest /tests", "line 2: how this starts pytest"),
+        ("conda activate t\npytest /tests", "line 2: conda activates an environment"),
+        ('eval "$(conda shell.bash hook)"\npytest /tests', "line 2: conda writes"),
+        ("true\r\npytest /tests", "line ends"),
+    ],
+)
+def test_what_is_not_understood_is_said(harden, script, why):
+    with pytest.raises(NotUnderstoodError, match=why):
+        harden(script)
+
+
+@pytest.mark.parametrize(
+    "script", ["true", "echo pytest", "pip install pytest", "cat <<E\npytest /tests\nE", "command -v pytest"]
+)
+def test_without_pytest_there_is_nothing(harden, script):
+    assert harden(script) is None
+
+
+def test_shebang_and_line_ends(tmp_path):
+    facts = facts_of(tmp_path, {"tests/test_x.py": "", "environment/Dockerfile": PLAIN})
+    found = hardened(b"#!/bin/bash -l\r\npytest /tests\r\n", facts)
+    assert found.content == f"#!/bin/bash\r\n{RUN} {OWN} /tests\r\n".encode()
+
+
+WORDS = st.sampled_from(
+    ["pytest", "/tests", "-c", "'", '"', "$(", ")", "`", "<<E", "E", "\n", ";", "&&", "|", "if", "then", "fi", "bash",
+     "-lc", "source", "/v/bin/activate", "uvx", "-w", "git", "checkout", "--", "x=1", "${", "}", "\\", "\x00",
+     "é", "\udcff"]
+)  # fmt: skip
+
+
+@given(st.lists(WORDS, max_size=14).map(" ".join))
+def test_whatever_comes_is_refused_or_stays_a_script(tmp_path_factory, text):
+    raw = f"#!/bin/bash\n{text}\n".encode("utf-8", "surrogateescape")
+    facts = facts_of(tmp_path_factory.getbasetemp() / "any", {"tests/test_x.py": "", "environment/Dockerfile": PLAIN})
+    try:
+        found = hardened(raw, facts)
+    except NotUnderstoodError:
+        return
+    if found is not None:
+        again = hardened(found.content, facts)
+        assert again is None or again.content == found.content
+        checked = subprocess.run(["bash", "-n"], input=found.content.replace(b"\0", b""), capture_output=True)
+        assert checked.returncode == 0, (raw, found.content)
