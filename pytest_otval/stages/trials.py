@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -24,7 +24,7 @@ from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.trial.agents.base import Agent
 from pytest_otval.trial.conditions import Conditions
 from pytest_otval.trial.harbor_result import ERRORS, write_harbor_result
-from pytest_otval.trial.layer import tail
+from pytest_otval.trial.layer import Bench, tail
 from pytest_otval.trial.outcome import Scope, TrialOutcome, step_folder
 from pytest_otval.trial.reward import (
     HarborAnswer,
@@ -38,26 +38,26 @@ from pytest_otval.trial.reward import (
 from pytest_otval.trial.trial import run_trial
 
 
-def oracle(machine: Machine, question: Question) -> StageResult:
+def oracle(machine: Machine, question: Question, bench: Callable[[], Bench] | None = None) -> StageResult:
     """Run the reference solution; a score of at least ``oracle_min`` is expected.
 
     Where processes of the solution were alive at the end of their phase and the score was wrong, the task may mean a
     service that has to go on: the trial is repeated in scope ``trial``, and the scope that passed is recorded.
     """
     agent, scope = machine.agent("oracle"), declared_scope(machine, question)
-    result = trial_stage(machine, question, agent, scope)
+    result = trial_stage(machine, question, agent, scope, bench)
     services = any(step["left_alive"] for trial in result.facts.get("trials", ()) for step in trial["steps"])
     if result.verdict is Verdict.FAIL and scope == "phase" and services:
-        again = trial_stage(machine, question, agent, "trial")
+        again = trial_stage(machine, question, agent, "trial", bench)
         if again.verdict is Verdict.PASS:
             trials = [*result.facts["trials"], *again.facts["trials"]]
             return StageResult(again.reason, again.headline, again.log, {**again.facts, "trials": trials})
     return result
 
 
-def noop(machine: Machine, question: Question) -> StageResult:
+def noop(machine: Machine, question: Question, bench: Callable[[], Bench] | None = None) -> StageResult:
     """Do nothing; a score of at most ``noop_max`` is expected."""
-    return trial_stage(machine, question, machine.agent("noop"), declared_scope(machine, question))
+    return trial_stage(machine, question, machine.agent("noop"), declared_scope(machine, question), bench)
 
 
 def declared_scope(machine: Machine, question: Question) -> Scope:
@@ -85,8 +85,12 @@ def _metadata(question: Question) -> Mapping[str, Any]:
     return ours if isinstance(ours, dict) else {}
 
 
-def trial_stage(machine: Machine, question: Question, agent: Agent, scope: Scope) -> StageResult:
+def trial_stage(
+    machine: Machine, question: Question, agent: Agent, scope: Scope, bench: Callable[[], Bench] | None = None
+) -> StageResult:
     """Run one trial and judge it: of the agent ``oracle`` the highest score is expected, of any other the lowest.
+
+    ``bench`` gives another than the machine's, once for each trial.
 
     Raises Conclusion where there is nothing to judge.
     """
@@ -102,7 +106,7 @@ def trial_stage(machine: Machine, question: Question, agent: Agent, scope: Scope
     isolation = isolation_of(machine, question)
     level: Isolation = "fresh" if isolation == "separate" else isolation
     settings = question.settings
-    outcome = run_trial(machine.bench(), task, image, agent, scope, settings, evidence, conditions, level)
+    outcome = run_trial((bench or machine.bench)(), task, image, agent, scope, settings, evidence, conditions, level)
     answer = judge(outcome, question.settings, verdict.rules, _strategy(question))
     headline = "; ".join(filter(None, (answer.headline, _order_note(outcome))))
     write_harbor_result(task, outcome, answer.harbor)
