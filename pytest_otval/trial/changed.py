@@ -9,7 +9,6 @@ from __future__ import annotations
 import posixpath
 import re
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -48,7 +47,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What was changed, in the order of ``find``."""
+    """What was changed, by path."""
 
     found: tuple[Change, ...] = ()
     whole: bool = True
@@ -103,12 +102,13 @@ def _change(kind: str, path: str) -> Change | None:
     return Change(_KINDS.get(kind, "other"), path)
 
 
-def _telling(found: list[Change]) -> Iterator[Change]:
-    """Leave out folders above other changes."""
+def _telling(found: list[Change]) -> list[Change]:
+    """Leave out folders above other changes, and put the others in order."""
     above: set[str] = {"/"}
     for change in found:
         folder = posixpath.dirname(change.path)
         while folder not in above:
             above.add(folder)
             folder = posixpath.dirname(folder)
-    return (change for change in found if change.kind != "folder" or change.path not in above)
+    telling = (change for change in found if change.kind != "folder" or change.path not in above)
+    return sorted(telling, key=lambda change: change.path)

@@ -6,7 +6,7 @@ and ends with its container, or with our next command where one container serves
 
 from __future__ import annotations
 
-import tempfile
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -90,9 +90,7 @@ class _Watched:
         if phase != self._phase:
             self.end()
         if phase is not None and self._phase is None and self._overlay is not None:
-            handle, name = tempfile.mkstemp(dir=self._overlay.parent, prefix="began-")
-            open(handle, "wb").close()  # noqa: PTH123
-            self._phase, self._began = phase, Moment(Path(name))
+            self._phase, self._began = phase, Moment(self._overlay.parent / f"began-{secrets.token_hex(8)}")
             self._traffic.take()
         return self._inner.run(command)
 
