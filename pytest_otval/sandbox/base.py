@@ -157,7 +157,8 @@ class Sandbox(Protocol):
         """List what below ``folder`` was written, made or changed in any way after the file ``since`` was.
 
         For each entry ``target`` gets the kind as ``find`` calls it (``f``, ``d``, ``l``, ...), a blank, the path below
-        ``folder`` and a NUL: folders before what is in them, at most ``most`` bytes in all. Nothing is changed by it.
+        ``folder`` and a NUL, at most ``most`` bytes in all; one of the kind ``!`` where something could not be read.
+        Nothing is changed by it.
         """
 
     def read(self, folder: Path, path: str, most: int) -> bytes:

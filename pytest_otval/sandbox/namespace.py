@@ -17,6 +17,9 @@ from typing import Any, BinaryIO
 
 import sh
 
+_FIND = 'find "$1" -mindepth 1 -xdev -ignore_readdir_race -cnewer "$2" -printf "%y %P\\0"'
+"""Writes what ``touched`` tells."""
+
 
 class FilesOfContainers:
     """Reading, measuring and deleting what containers wrote, for one way of mapping uids."""
@@ -25,6 +28,9 @@ class FilesOfContainers:
         # Root can do everything as it is; without a mapping all files are the user's own.
         inside = maps_uids and os.getuid() != 0
         self._prefix: Sequence[str] = ("unshare", "--map-root-user", "--map-auto", "--") if inside else ()
+        # To look into a folder that is closed to its own owner, and leave it so, takes a root of some kind, too.
+        alone = ("unshare", "--map-root-user", "--") if os.getuid() != 0 else ()
+        self._looking: Sequence[str] = self._prefix or alone
 
     def make_readable(self, folder: Path) -> None:
         """Let the user read every folder and file below ``folder``; links are left alone."""
@@ -48,8 +54,8 @@ class FilesOfContainers:
 
     def touched(self, folder: Path, since: Path, target: Path, most: int) -> None:
         """See ``base.Sandbox``."""
-        script = 'find "$1" -mindepth 1 -xdev -cnewer "$2" -printf "%y %P\\0" 2>/dev/null | head -c "$3" >"$4"'
-        self._run("sh", "-c", script, "sh", folder, since, str(most), target)
+        script = f'{{ {_FIND} 2>/dev/null || printf \'! \\0\'; }} | head -c "$3" >"$4"'
+        self._run("sh", "-c", script, "sh", folder, since, str(most), target, prefix=self._looking)
 
     def read(self, folder: Path, path: str, most: int) -> bytes:
         """See ``base.Sandbox``."""
@@ -57,18 +63,18 @@ class FilesOfContainers:
             with _opened(folder, path) as file:
                 return file.read(most)
         except PermissionError:
-            if not self._prefix:
+            if not self._looking:
                 raise
         # The folders are real ones, as those found by ``touched`` are, and nobody is alive to turn them into links.
-        words = [*self._prefix, "head", "-c", str(most), "--", str(folder / path)]
+        words = [*self._looking, "head", "-c", str(most), "--", str(folder / path)]
         try:
             done = sh.Command(words[0])(*words[1:], _tty_out=False, _return_cmd=True)
         except sh.ErrorReturnCode as error:
             raise PermissionError(error.stderr.decode(errors="replace").strip()) from None
         return bytes(done.stdout)
 
-    def _run(self, *argv: str | Path) -> str:
-        words = [*self._prefix, *map(str, argv)]
+    def _run(self, *argv: str | Path, prefix: Sequence[str] | None = None) -> str:
+        words = [*(self._prefix if prefix is None else prefix), *map(str, argv)]
         options: dict[str, Any] = {"_tty_out": False, "_ok_code": range(256)}
         return str(sh.Command(words[0])(*words[1:], **options))
 

@@ -51,7 +51,7 @@ class Changes:
 
     found: tuple[Change, ...] = ()
     whole: bool = True
-    """Whether these are all: paths that are too long or too many are left out."""
+    """Whether these are all: paths that are too long, too many or not to be read are left out."""
 
 
 class Moment:
@@ -87,6 +87,9 @@ def parse(listing: bytes, whole: bool = True) -> Changes:
             whole = False
             continue
         kind, _, path = entry.decode(errors="surrogateescape").partition(" ")
+        if kind == "!":
+            whole = False
+            continue
         change = _change(kind, f"/{path}")
         if change is not None:
             found.append(change)

@@ -65,9 +65,24 @@ def touched(folder, most=1 << 20):
 
 def test_touched_lists_and_follows_nothing(hostile):
     entries = set(touched(hostile).split(b"\0"))
-    assert {b"d locked", b"f -rf", b"f new\nline", b"p fifo", b"l loop", b"l out", b"l file", b""} <= entries
+    assert {
+        b"d locked",
+        b"f locked/deeper/file",
+        b"f -rf",
+        b"f new\nline",
+        b"p fifo",
+        b"l loop",
+        b"l out",
+        b"l file",
+        b"",
+    } <= entries
     assert not [entry for entry in entries if b"out/" in entry]
+    assert b"! " not in entries
     assert outside_is_untouched(hostile)
+
+
+def test_touched_says_that_it_could_not_look(tmp_path):
+    assert b"! \0" in touched(tmp_path / "none")
 
 
 def test_touched_changes_nothing(hostile):

@@ -60,6 +60,11 @@ def test_a_list_that_was_cut():
     assert (paths(changes), changes.whole) == ([("file", "/a")], False)
 
 
+def test_what_could_not_be_read():
+    changes = parse(listing("f a", "! "))
+    assert (paths(changes), changes.whole) == ([("file", "/a")], False)
+
+
 def test_a_path_that_is_too_long():
     changes = parse(listing("f a", "f " + "x/" * 5000 + "y"))
     assert (paths(changes), changes.whole) == ([("file", "/a")], False)
