@@ -1,6 +1,9 @@
 """--otval-offline: what is missing is told before anything starts, and nothing is fetched."""
 
 import json
+import os
+import shutil
+import tarfile
 import time
 
 import pytest
@@ -195,3 +198,30 @@ def test_a_thousand_tasks_take_seconds(project, dataset):
     outcome = project.run("--co", "-qq", "datasets/demo", "--otval-offline")
     assert len(missing(outcome)) == 1000
     assert time.monotonic() - began < 20
+
+
+def test_a_task_that_is_named_by_its_path(project, dataset, tmp_path):
+    folder = dataset(a=DEBIAN).rename(tmp_path / "some where")
+    outcome = project.run(folder / "tasks" / "a", "--otval-offline")
+    assert outcome.refusal.startswith("dataset folder"), "a blank cannot stand in a node id"
+    folder = folder.rename(tmp_path / "elsewhere")
+    outcome = project.run(f"--rootdir={project.root}", folder / "tasks" / "a", "--otval-offline")
+    assert commands(outcome) == [f"pytest {folder}/tasks/a/task.toml::build"]
+
+
+def test_packed_tasks(project, dataset):
+    folder = dataset(a=DEBIAN, b=None)
+    with tarfile.open(folder / "tasks.tar", "w") as tar:
+        for name in ("a", "b"):
+            tar.add(folder / "tasks" / name, name)
+    shutil.rmtree(folder / "tasks")
+    outcome = project.run("datasets/demo", "--otval-offline")
+    assert commands(outcome) == [build("a")]
+
+
+def test_a_task_that_must_not_be_read(project, dataset):
+    folder = dataset(a=DEBIAN, b=None, c=DEBIAN)
+    (folder / "tasks" / "b" / "task.toml").write_bytes(b"\xff\x00")
+    (folder / "tasks" / "c" / "environment" / "Dockerfile").unlink()
+    os.mkfifo(folder / "tasks" / "c" / "environment" / "Dockerfile")
+    assert commands(project.run("datasets/demo", "--otval-offline")) == [build("a")]
