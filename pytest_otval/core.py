@@ -64,6 +64,7 @@ REASONS: Mapping[str, Reason] = {
         storage_limit="the task wrote more than storage_mb",
         tampered="the container's root was left so that no clean container starts on it",
         attack_paid="a script that solves nothing scored above the threshold; its id is in the headline",
+        not_hermetic="the network decides whether the reference solution is paid, and the task declares no need of it",
         flaky="some attempts gave the expected answer and some did not",
         env_missing="task.toml asks for a variable of the host that is not set and has no default",
     ),

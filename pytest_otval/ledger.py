@@ -63,6 +63,8 @@ class Line:
     attacks: Mapping[str, str] = field(default_factory=dict)
     """Of the adversary stage, by id: paid, accepted, stopped, tampered, applied (not paid, and no solution shows that
     anything would) or not-applied."""
+    hermetic: Mapping[str, Any] | None = None
+    """Of the hermetic stage: what its trials asked of the network and changed; see docs/hermetic.md."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Per phase, and ``total``."""
     cached_from: str | None = None

@@ -118,6 +118,13 @@ class _Xdist:
         """Tell a worker where the run writes."""
         tell_worker(node.config, node.workerinput)
 
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
+        """Stop before the first item where something is missing under ``--otval-offline``."""
+        if node.config.getoption("--otval-offline"):
+            from pytest_otval.glue.offline import require_inputs
+
+            require_inputs(node.config, ids)
+
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
         """Keep the stages of a task on one worker, unless another distribution was chosen."""
         if PLAN not in config.stash or config.option.dist != "load":
@@ -173,9 +180,17 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Get the machine ready before the first item."""
-    if not session.config.option.collectonly:
-        require_clock(session.config)
-        prepare(session.config)
+    config = session.config
+    offline = config.getoption("--otval-offline")
+    if not config.option.collectonly:
+        require_clock(config)
+    if offline or not config.option.collectonly:
+        prepare(config)
+    # A controller of workers collects nothing, and hears from them.
+    if offline and not is_worker(config) and not config.pluginmanager.hasplugin("dsession"):
+        from pytest_otval.glue.offline import require_inputs
+
+        require_inputs(config, [item.nodeid for item in session.items])
 
 
 def pytest_report_teststatus(report: Any) -> tuple[str, str, str] | None:

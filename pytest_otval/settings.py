@@ -72,6 +72,8 @@ class RunSettings:
     """Repair what the static stage finds and can repair; the repaired task is what is asked about."""
     save_runtimes: bool = False
     """Install and save the runtimes that scripts ask for and the cache does not have, and name them in the tasks."""
+    offline: bool = False
+    """Fetch nothing: what is missing is told before anything starts."""
     repeat: int = 1
     """How many attempts a stage that can repeat makes. More of them find more; none changes what one attempt gives."""
     stop_if: str = ""

@@ -18,6 +18,7 @@ from pytest_otval.sandbox.admission import Admission
 from pytest_otval.sandbox.base import Command, CommandResult, ContainerSpec, Ended, NoStartError
 from pytest_otval.sandbox.budget import Budget
 from pytest_otval.sandbox.leftovers import OwnScratch
+from pytest_otval.sandbox.namespace import FilesOfContainers
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
 from pytest_otval.stages.machine import own_extensions
 from pytest_otval.stages.question import Question
@@ -108,6 +109,12 @@ class FakeSandbox:
 
     def size(self, folder: Path) -> int:
         return sum(path.lstat().st_size for path in folder.rglob("*"))
+
+    def touched(self, folder: Path, since: Path, target: Path, most: int) -> None:
+        FilesOfContainers(maps_uids=False).touched(folder, since, target, most)
+
+    def read(self, folder: Path, path: str, most: int) -> bytes:
+        return FilesOfContainers(maps_uids=False).read(folder, path, most)
 
     def remove(self, folder: Path) -> None:
         self.removed.append(folder)

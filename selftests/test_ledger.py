@@ -40,6 +40,7 @@ FULL = {
     "checks": [{"check": "x", "line": None}],
     "fixes": [{"path": "task.toml", "checks": ["x"], "diff": "", "trouble": ""}],
     "attacks": {"pth": "stopped"},
+    "hermetic": {"keep": ["pkg:x"]},
     "seconds": {"agent": 0.25, "total": 1.5},
     "cached_from": "run-1",
     "evidence": "evidence/demo",

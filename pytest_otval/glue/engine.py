@@ -64,15 +64,29 @@ class Engine:
         """Whether a dataset is found by its name."""
 
     @cached_property
-    def settings(self) -> Settings:
-        """The settings of the run, as the controller wrote them down."""
-        flavour = str(read_run(self._out).get("flavour", ""))
-        return options.make_settings(self._config, self._out, flavour, self._writer)
+    def _run(self) -> Mapping[str, Any]:
+        """What the controller found out and wrote down."""
+        return read_run(self._out)
+
+    def prepared(self, run: Mapping[str, Any]) -> None:
+        """Take what is found in ``run.json``, which a run that only collects does not write."""
+        self._run = run
 
     @cached_property
+    def settings(self) -> Settings:
+        """The settings of the run."""
+        flavour = str(self._run.get("flavour", ""))
+        return options.make_settings(self._config, self._out, flavour, self._writer)
+
+    @property
     def _trouble(self) -> Mapping[str, str] | None:
         """What keeps this machine from running containers."""
-        return read_run(self._out).get("trouble")
+        return self._run.get("trouble")
+
+    @property
+    def runs_containers(self) -> bool:
+        """Whether this machine can."""
+        return not self._trouble
 
     @cached_property
     def _profile(self) -> Profile:
@@ -245,7 +259,7 @@ class Engine:
     ) -> Line:
         common = common_fields(self.settings, digest, asked.stage)
         place = evidence or result.facts.get("evidence", "")
-        facts: Mapping[str, Any] = {**result.facts, "evidence": place, "argument": self._argument(asked)}
+        facts: Mapping[str, Any] = {**result.facts, "evidence": place, "argument": self.argument(asked)}
         expected = asked.known_bad is not None and asked.known_bad.expects(asked.stage, result.verdict)
         known_bad = str(asked.known_bad) if expected else ""
         line = result_line(asked.nodeid, replace(result, facts=facts), common, retries, known_bad)
@@ -255,7 +269,7 @@ class Engine:
         self._ledger.write(line)
         return line
 
-    def _argument(self, asked: Asked) -> str:
+    def argument(self, asked: Asked) -> str:
         """Return what names an item on a command line, where its id does not."""
         dataset = asked.source.path
         if dataset not in self._by_name:

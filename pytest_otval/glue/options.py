@@ -108,6 +108,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="install and save the runtimes that tasks' scripts ask for, and write which into the tasks",
     )
     group.addoption(
+        "--otval-offline",
+        action="store_true",
+        default=False,
+        help="fetch nothing: tell before the run which images, runtimes and datasets are missing, and stop",
+    )
+    group.addoption(
         "--otval-tasks", default="", metavar="GLOB", help="take only tasks whose names match a shell pattern"
     )
     group.addoption(
@@ -212,6 +218,7 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         keep=config.getoption("--otval-keep"),
         fix=config.getoption("--otval-fix"),
         save_runtimes=config.getoption("--otval-save-runtimes"),
+        offline=config.getoption("--otval-offline"),
         repeat=config.getoption("--otval-repeat"),
         stop_if=config.getoption("--otval-stop-if"),
         limit=config.getoption("--otval-limit"),

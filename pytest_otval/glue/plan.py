@@ -22,6 +22,8 @@ class Plan:
     """All that an argument may name; a stage that is named need not be one that runs by default."""
     args: tuple[str, ...]
     """The command line as it was given."""
+    unprepared: tuple[str, ...] = ()
+    """Of datasets that were named and have no tasks yet: what is to be done, where a run tells all that is missing."""
 
 
 PLAN = pytest.StashKey[Plan]()

@@ -69,11 +69,13 @@ def split(
     places: Iterable[Path],
     stages: Iterable[str],
     unprepared: list[str] | None = None,
+    gather: bool = False,
 ) -> tuple[Selection, list[str]]:
     """Return what our arguments select, and the arguments that are not ours.
 
     ``places`` are the folders below which ``datasets/NAME/...`` of a node id is looked for, ``stages`` the names of
-    all stages. What keeps a dataset of a folder of datasets from being selected is added to ``unprepared``.
+    all stages. What keeps a dataset of a folder of datasets from being selected is added to ``unprepared``; with
+    ``gather`` also what keeps one that an argument names.
     Raises OtvalUsageError for unknown tasks and stages, unprepared datasets, two datasets of one name and packed files
     that cannot be used.
     """
@@ -85,7 +87,13 @@ def split(
         path = _find(name, places)
         if path is None:
             _refuse_unknown_task(name, arg, places)
-        if path is not None and _select(selection, path, stage or None, arg, places, stages):
+        try:
+            if path is not None and _select(selection, path, stage or None, arg, places, stages):
+                continue
+        except UnpreparedError as error:
+            if unprepared is None or not gather:
+                raise
+            unprepared.append(str(error))
             continue
         if path is None or not _select_below(selection, path, stage, arg, places, unprepared):
             rest.append(arg)

@@ -45,8 +45,13 @@ def take_arguments(config: pytest.Config) -> None:
     stages = extensions.stages(config)
     try:
         unprepared: list[str] = []
-        selection, rest = split(config.args, config.invocation_params.dir, places, stages, unprepared)
+        offline = bool(config.getoption("--otval-offline"))
+        if offline and config.getoption("--otval-save-runtimes"):
+            raise OtvalUsageError("--otval-save-runtimes installs, and --otval-offline fetches nothing: leave one out")
+        selection, rest = split(config.args, config.invocation_params.dir, places, stages, unprepared, offline)
         if not selection:
+            if unprepared:
+                raise OtvalUsageError("; ".join(unprepared))
             return
         _refuse_options_of_fixtures(config)
         ignored, globs = config.getoption("ignore") or (), config.getoption("ignore_glob") or ()
@@ -58,11 +63,11 @@ def take_arguments(config: pytest.Config) -> None:
         out = _out(config, Workspace.from_environment())
     except OtvalUsageError as error:
         raise options.as_usage_error(error) from None
-    if unprepared and not is_worker(config):
+    if unprepared and not offline and not is_worker(config):
         warn(config, f"left out: {'; '.join(unprepared)}", "datasets")
     config.args = rest
     given = tuple(map(str, config.invocation_params.args))
-    config.stash[PLAN] = Plan(selection, chosen, tuple(stages), given)
+    config.stash[PLAN] = Plan(selection, chosen, tuple(stages), given, tuple(unprepared if offline else ()))
     config.stash[OUT] = out
     worker = str(_worker_input(config)["workerid"]) if is_worker(config) else "main"
     config.stash[ENGINE] = Engine(config, out, worker)
@@ -116,7 +121,7 @@ def tell_worker(config: pytest.Config, workerinput: dict[str, Any]) -> None:
 
 
 def prepare(config: pytest.Config) -> None:
-    """Sweep what killed runs left, find the flavour, write run.json. Raises UsageError."""
+    """Sweep what killed runs left, find the flavour, write run.json unless nothing is to be run. Raises UsageError."""
     if PLAN not in config.stash or is_worker(config):
         return
     from pytest_otval.images.bases import chosen_sources
@@ -154,6 +159,9 @@ def prepare(config: pytest.Config) -> None:
         },
         "versions": {"python": platform.python_version(), "pytest": pytest.__version__},
     }
+    config.stash[ENGINE].prepared(facts)
+    if config.option.collectonly:
+        return
     try:
         write_run(out, facts)
     except OSError as error:

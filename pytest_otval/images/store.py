@@ -85,6 +85,11 @@ class Images:
             raise Conclusion("needs-uid-mapping", plan.needs_uid_mapping)
         return self._ensure(plan, request.build_timeout_sec, _of_build(request.limits), log)
 
+    def has(self, request: ImageRequest) -> bool:
+        """Whether the image of a request is there, whole; nothing is made. Raises Conclusion as ``plan`` does."""
+        plan = self.plan(request)
+        return (not plan.steps and plan.base.file is not None) or self._stored(plan) is not None
+
     def base_files(self, request: ImageRequest) -> Files:
         """Return the files of the base that a request's image was built from; none where it is its own base.
 

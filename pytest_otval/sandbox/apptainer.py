@@ -13,8 +13,8 @@ from typing import Any
 
 import sh
 
-from pytest_otval.core import Conclusion
-from pytest_otval.sandbox.base import TOOLBOX, Bind, ContainerSpec
+from pytest_otval.core import Conclusion, Network
+from pytest_otval.sandbox.base import TOOLBOX, UPPER, Bind, ContainerSpec
 from pytest_otval.sandbox.container import RunningContainer
 from pytest_otval.sandbox.first_process import OWN_LAYERS, first_argv
 from pytest_otval.sandbox.gpus import runtime_flags
@@ -22,6 +22,7 @@ from pytest_otval.sandbox.leftovers import OwnScratch
 from pytest_otval.sandbox.limits import cores
 from pytest_otval.sandbox.namespace import FilesOfContainers
 from pytest_otval.sandbox.network import RESOLVER, public_network
+from pytest_otval.sandbox.traffic import Traffic, listening
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,6 @@ FLAVOURS = {
 
 _FAST = "-comp zstd -Xcompression-level 1"
 """How the file of a pulled image is packed; it is packed again once it is a base."""
-
-_UPPER = "upper"
-"""The folder of an overlay in which the runtime keeps what was written."""
 
 _ISOLATION = (
     "--containall",
@@ -94,6 +92,7 @@ class ApptainerSandbox:
         self._public = public
         self._files = files = FilesOfContainers(flavour.maps_uids)
         self.make_readable, self.size, self.remove = files.make_readable, files.size, files.remove
+        self.touched, self.read = files.touched, files.read
 
     @property
     def flavour(self) -> str:
@@ -137,7 +136,18 @@ class ApptainerSandbox:
             stack.callback(container.close)
             if spec.network == "public" and self._public == "slirp4netns":
                 stack.enter_context(public_network(container.init_pid))
+            if spec.traffic is not None:
+                self._tell(stack, spec.traffic, spec.network, container.init_pid)
             yield container
+
+    def _tell(self, stack: ExitStack, traffic: Traffic, network: Network, init_pid: int) -> None:
+        """Let somebody hear what a container asks of the network, or why that cannot be heard."""
+        if network == "none":
+            traffic.unheard = "it had no network, where an attempt ends before there is a packet"
+        elif self._public != "slirp4netns":
+            traffic.unheard = "it had the network of the host, where its packets cannot be told from others"
+        else:
+            stack.enter_context(listening(traffic, init_pid))
 
     def shell_line(self, spec: ContainerSpec) -> str:
         """See ``base.Sandbox``."""
@@ -146,11 +156,11 @@ class ApptainerSandbox:
 
     def save_layer(self, overlay: Path, target: Path) -> None:
         """See ``base.Sandbox``."""
-        self._files.copy(overlay / _UPPER, target)
+        self._files.copy(overlay / UPPER, target)
 
     def restore_layer(self, overlay: Path, restores: Callable[[str], bool], saved: Path | None) -> None:
         """See ``base.Sandbox``."""
-        upper = overlay / _UPPER
+        upper = overlay / UPPER
         for name in filter(restores, self._files.names(upper)):
             self.remove(upper / name)
         left = [name for name in self._files.names(upper) if restores(name)]

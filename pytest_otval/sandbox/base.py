@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 
 from pytest_otval.core import Network
 from pytest_otval.sandbox.gpus import Gpu
+from pytest_otval.sandbox.traffic import Traffic
 
 Ended = Literal["exit", "timeout", "memory", "storage", "killed", "refused"]
 """How a command ended: by itself, at one of our limits, killed from outside, or never begun since its user or workdir
@@ -24,6 +25,11 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 TOOLBOX = "/.otval"
 """Where the read-only toolbox is mounted in each container; ``/.otval/busybox`` is a static busybox."""
+
+UPPER = "upper"
+"""In the folder of a writable layer: what differs from the image."""
+WHITEOUT = ".wh."
+"""Begins the name by which fuse-overlayfs notes there what was removed, where it may make no device."""
 
 
 class NoStartError(Exception):
@@ -76,6 +82,8 @@ class ContainerSpec:
     """The cores that it may be pinned to; None for all of this process's."""
     gpus: Sequence[Gpu] = ()
     """The GPUs that it can use."""
+    traffic: Traffic | None = None
+    """Who is told what the container asks of the public network."""
     for_build: bool = False
     """Builds need owners to look right within one command where uids cannot be mapped (the ``fakeroot`` program)."""
 
@@ -149,6 +157,20 @@ class Sandbox(Protocol):
 
     def size(self, folder: Path) -> int:
         """Bytes that the regular files below ``folder`` take on disk."""
+
+    def touched(self, folder: Path, since: Path, target: Path, most: int) -> None:
+        """List what below ``folder`` was written, made or changed in any way after the file ``since`` was.
+
+        For each entry ``target`` gets the kind as ``find`` calls it (``f``, ``d``, ``l``, ...), a blank, the path below
+        ``folder`` and a NUL, at most ``most`` bytes in all; one of the kind ``!`` where something could not be read.
+        Nothing is changed by it.
+        """
+
+    def read(self, folder: Path, path: str, most: int) -> bytes:
+        """Return at most so many bytes of the regular file ``path`` below ``folder``, reached through no link.
+
+        Raises OSError. Only for the layer of a container that is dead.
+        """
 
     def remove(self, folder: Path) -> None:
         """Delete a folder that containers wrote into, whatever its owners and modes."""

@@ -12,6 +12,9 @@ import sh
 
 from pytest_otval.core import Conclusion
 
+INTERFACE = "tap0"
+"""The container's way out."""
+
 RESOLVER = "10.0.2.3"
 """Address at which slirp4netns answers name look-ups, whatever the host's resolver is."""
 
@@ -43,7 +46,7 @@ def public_network(pid: int) -> Iterator[None]:
         "_return_cmd": True,
     }
     words = ("--configure", "--mtu=65520", "--disable-host-loopback", "--ready-fd", ready_write, "--exit-fd", watched)
-    process = slirp(*map(str, words), str(pid), "tap0", **options)
+    process = slirp(*map(str, words), str(pid), INTERFACE, **options)
     try:
         os.close(ready_write)
         os.close(watched)

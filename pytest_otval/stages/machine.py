@@ -118,7 +118,7 @@ class Machine:
     @cached_property
     def images(self) -> Images:
         """The image store. Raises OtvalUsageError where the profile names an unknown source."""
-        store, offline = self._workspace.images, not self.allow_public
+        store, offline = self._workspace.images, not self.fetches
         sources = self._image_sources(self.profile, store, offline)
         return Images(
             store,
@@ -141,7 +141,7 @@ class Machine:
     @cached_property
     def installer(self) -> Installer:
         """Who puts runtimes into the cache."""
-        network: Network = "public" if self.allow_public else "none"
+        network: Network = "public" if self.fetches else "none"
         site, scratch_folder = self.profile.build, self.scratch.folder
         return Installer(self.runtimes, self.sandbox, site, scratch_folder, self.admission, network)
 
@@ -159,6 +159,11 @@ class Machine:
     def allow_public(self) -> bool:
         """Whether anything may have the public network."""
         return self.settings.verdict.network != "none" and self.profile.network.public != "none"
+
+    @property
+    def fetches(self) -> bool:
+        """Whether a run may fetch images, packages, runtimes for itself; what phases of tasks get is another matter."""
+        return self.allow_public and not self.settings.run.offline
 
     def bench(self) -> Bench:
         """Return what trials need."""

@@ -53,5 +53,6 @@ STAGES = (
         repeats=True,
     ),
     Stage("adversary", "pytest_otval.stages.adversary:answer", "can the verifier be made to pay for nothing?"),
+    Stage("hermetic", "pytest_otval.stages.hermetic:answer", "does the answer depend on the network or on leftovers?"),
 )
 """Our own stages, in the order they run."""

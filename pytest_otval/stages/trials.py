@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.trial.agents.base import Agent
 from pytest_otval.trial.conditions import Conditions
 from pytest_otval.trial.harbor_result import ERRORS, write_harbor_result
-from pytest_otval.trial.layer import tail
+from pytest_otval.trial.layer import Bench, tail
 from pytest_otval.trial.outcome import Scope, TrialOutcome, step_folder
 from pytest_otval.trial.reward import (
     HarborAnswer,
@@ -38,17 +38,23 @@ from pytest_otval.trial.reward import (
 )
 from pytest_otval.trial.trial import run_trial
 
+Benches = Callable[[], Bench]
+"""Gives what a trial needs of the machine, once for each."""
 
-def oracle(machine: Machine, question: Question) -> StageResult:
-    """Run the reference solution, at isolation ``auto`` at the strongest level at which it and doing nothing pass."""
+
+def oracle(machine: Machine, question: Question, bench: Benches | None = None) -> StageResult:
+    """Run the reference solution, at isolation ``auto`` at the strongest level at which it and doing nothing pass.
+
+    ``bench`` gives another than the machine's.
+    """
     if machine.settings.verdict.isolation != AUTO or question.isolation is not None:
-        return _oracle(machine, question)
+        return _oracle(machine, question, bench)
 
     def both(machine: Machine, question: Question) -> StageResult:
-        result = _oracle(machine, question)
+        result = _oracle(machine, question, bench)
         if result.verdict is not Verdict.PASS:
             return result
-        idle = _noop(machine, replace(question, evidence=question.evidence / "noop"))
+        idle = _noop(machine, replace(question, evidence=question.evidence / "noop"), bench)
         if idle.verdict is not Verdict.PASS:
             return replace(idle, headline=f"noop: {idle.headline}")
         trials = [*result.facts["trials"], *idle.facts["trials"]]
@@ -57,36 +63,40 @@ def oracle(machine: Machine, question: Question) -> StageResult:
     return at_strongest(machine, question, both)
 
 
-def noop(machine: Machine, question: Question) -> StageResult:
-    """Do nothing; a score of at most ``noop_max`` is expected."""
+def noop(machine: Machine, question: Question, bench: Benches | None = None) -> StageResult:
+    """Do nothing; a score of at most ``noop_max`` is expected. See ``oracle``."""
     if machine.settings.verdict.isolation != AUTO or question.isolation is not None:
-        return _noop(machine, question)
-    return at_strongest(machine, question, _noop)
+        return _noop(machine, question, bench)
+    return at_strongest(machine, question, lambda machine, question: _noop(machine, question, bench))
 
 
-def _oracle(machine: Machine, question: Question) -> StageResult:
+def _oracle(machine: Machine, question: Question, bench: Benches | None) -> StageResult:
     """Run the reference solution; a score of at least ``oracle_min`` is expected.
 
     Where processes of the solution were alive at the end of their phase and the score was wrong, the task may mean a
     service that has to go on: the trial is repeated in scope ``trial``, and the scope that passed is recorded.
     """
     agent, scope = machine.agent("oracle"), declared_scope(machine, question)
-    result = trial_stage(machine, question, agent, scope)
+    result = trial_stage(machine, question, agent, scope, bench)
     services = any(step["left_alive"] for trial in result.facts.get("trials", ()) for step in trial["steps"])
     if result.verdict is Verdict.FAIL and scope == "phase" and services:
-        again = trial_stage(machine, question, agent, "trial")
+        again = trial_stage(machine, question, agent, "trial", bench)
         if again.verdict is Verdict.PASS:
             trials = [*result.facts["trials"], *again.facts["trials"]]
             return StageResult(again.reason, again.headline, again.log, {**again.facts, "trials": trials})
     return result
 
 
-def _noop(machine: Machine, question: Question) -> StageResult:
-    return trial_stage(machine, question, machine.agent("noop"), declared_scope(machine, question))
+def _noop(machine: Machine, question: Question, bench: Benches | None) -> StageResult:
+    return trial_stage(machine, question, machine.agent("noop"), declared_scope(machine, question), bench)
 
 
-def trial_stage(machine: Machine, question: Question, agent: Agent, scope: Scope) -> StageResult:
+def trial_stage(
+    machine: Machine, question: Question, agent: Agent, scope: Scope, bench: Benches | None = None
+) -> StageResult:
     """Run one trial and judge it: of the agent ``oracle`` the highest score is expected, of any other the lowest.
+
+    ``bench`` gives another than the machine's, once for each trial.
 
     Raises Conclusion where there is nothing to judge.
     """
@@ -102,7 +112,7 @@ def trial_stage(machine: Machine, question: Question, agent: Agent, scope: Scope
     isolation = isolation_of(machine, question)
     level: Isolation = "fresh" if isolation == "separate" else isolation
     settings = question.settings
-    outcome = run_trial(machine.bench(), task, image, agent, scope, settings, evidence, conditions, level)
+    outcome = run_trial((bench or machine.bench)(), task, image, agent, scope, settings, evidence, conditions, level)
     answer = judge(outcome, question.settings, verdict.rules, _strategy(question))
     headline = "; ".join(filter(None, (answer.headline, _order_note(outcome))))
     write_harbor_result(task, outcome, answer.harbor)

@@ -1,60 +1,76 @@
-"""Which modules a Python distribution has in an image, as its own record there says. Nothing of the image is run."""
+"""Python distributions that a phase installed or changed: which files belong to which, as their RECORD says."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
-from functools import lru_cache
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_otval.images.lower import Lower, Node
-from pytest_otval.task.packed.unpack import DamagedError, Kind
+from pytest_otval.sandbox.base import Sandbox
+from pytest_otval.trial.changed import Change
 
-_MAX_RECORD_BYTES = 16 * 1024 * 1024
-
-
-@lru_cache(maxsize=64)
-def modules_of(files: tuple[Path, ...], sites: tuple[str, ...], distribution: str) -> frozenset[str]:
-    """Return the names at the top of the site folders that a distribution's RECORD lists.
-
-    ``sites`` and ``distribution`` are patterns (``fnmatch``). Empty for one that the image does not have.
-    """
-    found: set[str] = set()
-    try:
-        with Lower(files) as lower:
-            for site in sites:
-                for record in _matching(
-                    lower, lower.root(), [*site.strip("/").split("/"), _info(distribution), "RECORD"]
-                ):
-                    found.update(_tops(lower.read(record, _MAX_RECORD_BYTES).decode(errors="replace")))
-    except (OSError, DamagedError):
-        return frozenset()
-    return frozenset(found)
+MAX_RECORDS = 500
+_MAX_BYTES = 8 * 1024 * 1024
+_INFO = re.compile(r"(?P<site>/.*)/(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._]*[A-Za-z0-9])?)-[^/]*\.dist-info(?:/.*)?")
 
 
-def _info(distribution: str) -> str:
-    return f"{distribution}-*.dist-info"
+@dataclass(frozen=True, slots=True)
+class Distributions:
+    """Distributions that were changed."""
+
+    names: tuple[str, ...]
+    """Normalised as on PyPI: lower case, with ``-``."""
+    _owned: frozenset[str]
+    """Their files, those of ``bin`` too, and their folders right in ``site-packages``."""
+
+    def own(self, path: str) -> bool:
+        """Whether a path is a file of one of them, or in a folder of its own."""
+        if path in self._owned:
+            return True
+        found = _INFO.fullmatch(path)
+        if found is not None:
+            return normal(found["name"]) in self.names
+        site, packages, below = path.rpartition("-packages/")
+        return bool(packages) and f"{site}{packages}{below.partition('/')[0]}" in self._owned
 
 
-def _tops(record: str) -> Iterator[str]:
-    # https://packaging.python.org/en/latest/specifications/recording-installed-packages/#the-record-file
-    for row in csv.reader(record.splitlines()):
-        parts = row[0].split("/") if row else []
-        name = parts[0] if parts else ""
-        # Each start of Python runs the lines of a .pth file: nothing of a package needs to be changed by that.
-        if name not in ("", ".", "..", "__pycache__") and name.isprintable() and not name.endswith(".pth"):
-            yield name
+def normal(name: str) -> str:
+    """Return a distribution's name as PyPI compares names."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _matching(lower: Lower, folder: Node, patterns: Sequence[str]) -> Iterable[Node]:
-    if folder.inode.kind is not Kind.FOLDER:
-        return
-    for name in lower.names(folder):
-        node = lower.child(folder, name) if fnmatchcase(name, patterns[0]) else None
-        if node is None:
+def read_records(sandbox: Sandbox, upper: Path, changes: Iterable[Change]) -> dict[str, str]:
+    """Return the texts of RECORD files that were written, by path; what cannot be read is left out."""
+    paths = [one.path for one in changes if one.kind == "file" and one.path.endswith(".dist-info/RECORD")]
+    found = {}
+    for path in paths[:MAX_RECORDS]:
+        with suppress(OSError):
+            found[path] = sandbox.read(upper, path.lstrip("/"), _MAX_BYTES).decode(errors="surrogateescape")
+    return found
+
+
+def distributions(changes: Iterable[Change], records: Mapping[str, str]) -> Distributions:
+    """Return the distributions whose ``.dist-info`` was changed."""
+    names, owned = set(), set[str]()
+    for change in changes:
+        match = _INFO.fullmatch(change.path)
+        if match is None:
             continue
-        if len(patterns) > 1:
-            yield from _matching(lower, node, patterns[1:])
-        elif node.inode.kind is Kind.FILE:
-            yield node
+        names.add(normal(match["name"]))
+        for path in _files(match["site"], records.get(change.path, "")):
+            owned.add(path)
+            top = path.removeprefix(f"{match['site']}/").partition("/")[0]
+            if path.startswith(f"{match['site']}/{top}/"):
+                owned.add(f"{match['site']}/{top}")
+    return Distributions(tuple(sorted(names)), frozenset(owned))
+
+
+def _files(site: str, record: str) -> Iterable[str]:
+    try:
+        return [posixpath.normpath(posixpath.join(site, row[0])) for row in csv.reader(record.splitlines()) if row]
+    except csv.Error:
+        return []

@@ -18,18 +18,16 @@ from pathlib import Path, PurePosixPath
 from pytest_otval.core import Conclusion, Isolation
 from pytest_otval.images.lower import Lower, path_parts
 from pytest_otval.images.model import Files
-from pytest_otval.sandbox.base import TOOLBOX
+from pytest_otval.sandbox.base import TOOLBOX, WHITEOUT
 from pytest_otval.task.keep import PACKAGE
 from pytest_otval.task.packed.unpack import DamagedError
-from pytest_otval.trial.distributions import modules_of
 from pytest_otval.trial.files import sanitise
+from pytest_otval.trial.installed import modules_of
 
 SYSTEM = frozenset(("bin", "etc", "lib", "lib32", "lib64", "libx32", "opt", "sbin", "usr"))
 """Folders at the top of an image that ``masked`` puts back."""
 _OURS = frozenset(("logs", "tests"))
 """Made anew by the hand-over: nothing of the agent's is in them but its artifacts."""
-_WHITEOUT = ".wh."
-"""What fuse-overlayfs may put before the name of something that was removed."""
 
 _SITES = (
     "/usr/lib/python3/dist-packages",
@@ -54,7 +52,7 @@ class Restoring:
 
     def restores(self, name: str) -> bool:
         """Whether the image's own comes back for what a layer has under a name at its top."""
-        plain = name.removeprefix(_WHITEOUT)
+        plain = name.removeprefix(WHITEOUT)
         return plain in SYSTEM if self.stays is None else plain not in self.stays
 
     @property

@@ -125,7 +125,7 @@ def test_choice_by_words_and_marks(project):
     assert project.collect("datasets/demo", "-m", "oracle") == ids("alpha", "beta", stages=("oracle",))
     both = ids("alpha", "beta", stages=("oracle", "noop"))
     assert project.collect("datasets/demo", "-m", "oracle or noop") == both
-    others = [*ids("beta")[1:], *ids("beta", stages=("adversary",))]
+    others = [*ids("beta")[1:], *ids("beta", stages=("adversary", "hermetic"))]
     assert project.collect("datasets/demo/tasks/beta", "-m", "not static") == others
     without = [*OWN, *ids("alpha")[1:], *ids("beta")]
     assert project.collect("datasets/demo", "--deselect", ids("alpha")[0]) == without

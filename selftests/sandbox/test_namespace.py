@@ -1,6 +1,7 @@
 import os
 import stat
 import subprocess
+import time
 
 import pytest
 from hypothesis import given
@@ -53,6 +54,77 @@ def test_size_counts_what_is_inside(hostile):
     (hostile / "big").write_bytes(b"x" * 500 * KB)
     os.link(hostile / "big", hostile / "big-again")
     assert 500 * KB <= FILES.size(hostile) < 700 * KB
+
+
+def touched(folder, most=1 << 20):
+    since, target = folder.parent / "since", folder.parent / "target"
+    since.touch()
+    os.utime(since, (0, 0))
+    FILES.touched(folder, since, target, most)
+    return target.read_bytes()
+
+
+def test_touched_lists_and_follows_nothing(hostile):
+    entries = set(touched(hostile).split(b"\0"))
+    assert {
+        b"d locked",
+        b"f locked/deeper/file",
+        b"f -rf",
+        b"f new\nline",
+        b"p fifo",
+        b"l loop",
+        b"l out",
+        b"l file",
+        b"",
+    } <= entries
+    assert not [entry for entry in entries if b"out/" in entry]
+    assert b"! " not in entries
+    assert outside_is_untouched(hostile)
+
+
+def test_touched_says_that_it_could_not_look(tmp_path):
+    assert b"! \0" in touched(tmp_path / "none")
+
+
+def test_touched_changes_nothing(hostile):
+    touched(hostile)
+    assert (hostile / "locked").stat().st_mode & 0o777 == 0
+
+
+def test_touched_is_bounded(tmp_path):
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(300):
+        (folder / f"{number:0100}").touch()
+    assert len(touched(folder, 5000)) == 5000
+
+
+def test_touched_since(tmp_path):
+    folder, since = tmp_path / "f", tmp_path / "since"
+    folder.mkdir()
+    for name in ("before", "changed", "backdated"):
+        (folder / name).touch()
+    time.sleep(0.02)
+    since.touch()
+    time.sleep(0.02)
+    (folder / "changed").chmod(0o600)
+    (folder / "backdated").write_text("x")
+    os.utime(folder / "backdated", (0, 0))
+    FILES.touched(folder, since, tmp_path / "target", 1000)
+    assert sorted(filter(None, (tmp_path / "target").read_bytes().split(b"\0"))) == [b"f backdated", b"f changed"]
+
+
+def test_read(hostile):
+    (hostile / "plain" / "below").mkdir(parents=True)
+    (hostile / "plain" / "below" / "file").write_text("found")
+    assert FILES.read(hostile, "plain/below/file", 3) == b"fou"
+
+
+@pytest.mark.parametrize("path", ["fifo", "loop", "out/file", "file", "locked", "none", "out", "none/none"])
+def test_only_regular_files_are_read(hostile, path):
+    with pytest.raises(OSError):
+        FILES.read(hostile, path, 10)
+    assert outside_is_untouched(hostile)
 
 
 def test_size_of_what_is_sparse(tmp_path):

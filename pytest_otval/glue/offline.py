@@ -1,0 +1,121 @@
+"""``--otval-offline``: what the selected items need and is not here is listed before anything starts."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_otval.core import Conclusion, OtvalUsageError
+from pytest_otval.glue import extensions, options
+from pytest_otval.glue.engine import NODE_ID, Asked, Engine
+from pytest_otval.glue.plan import ENGINE, PLAN
+from pytest_otval.task.dataset import Dataset, load_dataset
+from pytest_otval.task.source import TaskSource
+
+if TYPE_CHECKING:
+    from pytest_otval.stages.inputs import Missing
+
+_SHOWN = 3
+"""Tasks that a line names."""
+
+_CHECKED = pytest.StashKey[bool]()
+
+
+def require_inputs(config: pytest.Config, nodeids: Iterable[str]) -> None:
+    """List what the items of these ids lack, once a run. Raises UsageError where anything is missing."""
+    if not config.getoption("--otval-offline") or PLAN not in config.stash or config.stash.get(_CHECKED, False):
+        return
+    config.stash[_CHECKED] = True
+    found: dict[str, tuple[Missing, list[str]]] = {}
+    try:
+        for missing, task in _missing(config, nodeids):
+            # Who needs the same is served by the first one's command.
+            found.setdefault(f"{missing.kind}: {missing.name}", (missing, []))[1].append(task)
+    except OtvalUsageError as error:
+        raise options.as_usage_error(error) from None
+    if not found:
+        return
+    for what, (missing, tasks) in sorted(found.items()):
+        _write(config, f"missing {what}{_needed_by(tasks)}: {missing.command}")
+    counts = Counter(missing.kind for missing, _ in found.values())
+    words = " and ".join(f"{count} {kind}{'s' * (count > 1)}" for kind, count in sorted(counts.items()))
+    raise pytest.UsageError(
+        f"missing: {words}, and --otval-offline fetches nothing: run the commands above where there is a network"
+    )
+
+
+def _needed_by(tasks: list[str]) -> str:
+    named = sorted(set(filter(None, tasks)))
+    if not named:
+        return ""
+    more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
+    return f" (for {', '.join(named[:_SHOWN])}{more})"
+
+
+def _write(config: pytest.Config, line: str) -> None:
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    if reporter is None:
+        print(line, file=sys.stderr)
+    else:
+        reporter.ensure_newline()
+        reporter.write_line(line)
+
+
+def _missing(config: pytest.Config, nodeids: Iterable[str]) -> Iterator[tuple[Missing, str]]:
+    from pytest_otval.stages.inputs import Missing, missing_inputs
+    from pytest_otval.task.load import load_task
+
+    plan, engine = config.stash[PLAN], config.stash[ENGINE]
+    for words in plan.unprepared:
+        name, _, command = words.partition(": ")
+        yield Missing("dataset", name, command), ""
+    wanted = _tasks(config, nodeids)
+    if not wanted or not engine.runs_containers:
+        return
+    machine, datasets = engine.machine, dict[str, Dataset]()
+    for dataset, task in wanted:
+        chosen = plan.selection[dataset]
+        folder = _folder(engine, chosen.source, task)
+        if folder is None:
+            continue
+        if dataset not in datasets:
+            datasets[dataset] = load_dataset(chosen.path)
+        loaded = datasets[dataset]
+        asked = Asked(f"datasets/{dataset}/tasks/{task}/task.toml::build", "build", loaded, chosen.source, task)
+        item = (engine.argument(asked) or asked.nodeid).rpartition("::")[0]
+        bad = loaded.settings.known_bad.get(task)
+        try:
+            for missing in missing_inputs(machine, load_task(folder, dataset), item):
+                if bad is None or missing.kind != "image" or "build" not in bad.stages:
+                    yield missing, task
+        finally:
+            if folder.is_relative_to(machine.scratch.folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _tasks(config: pytest.Config, nodeids: Iterable[str]) -> list[tuple[str, str]]:
+    """Return dataset and task of the items that run containers, each once, in their order."""
+    stages, selection = extensions.stages(config), config.stash[PLAN].selection
+    found: dict[tuple[str, str], None] = {}
+    for nodeid in nodeids:
+        match = NODE_ID.fullmatch(nodeid)
+        if match is None or not match["task"] or match["dataset"] not in selection:
+            continue
+        stage = stages.get(match["stage"])
+        if stage is not None and stage.containers:
+            found[match["dataset"], match["task"]] = None
+    return list(found)
+
+
+def _folder(engine: Engine, source: TaskSource, task: str) -> Path | None:
+    """Return where a task's files are, unpacked if need be; None for one that must not be unpacked."""
+    try:
+        return source.folder(task, engine.machine.scratch.folder)
+    except Conclusion:
+        return None
