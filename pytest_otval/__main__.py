@@ -20,6 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _add_runtime(commands)
     _add_dataset(commands)
     _add_report(commands)
+    _add_isolation(commands)
     _add_harden(commands)
     _add_checks(commands)
     arguments = parser.parse_args(argv)
@@ -67,6 +68,14 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     report = commands.add_parser("report", help="make a run's reports from its ledger, or compare two runs")
     add_arguments(report)
     report.set_defaults(run=run_report)
+
+
+def _add_isolation(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from pytest_otval.report.isolation import add_arguments, run_isolation
+
+    isolation = commands.add_parser("isolation", help="tell or write the levels that --otval-isolation auto found")
+    add_arguments(isolation)
+    isolation.set_defaults(run=run_isolation)
 
 
 def _add_harden(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from pytest_otval.checks.context import CheckContext
 from pytest_otval.checks.registry import Place, check
 from pytest_otval.checks.said import instructions, prose
-from pytest_otval.core import Severity
+from pytest_otval.core import Isolation, Severity
+from pytest_otval.task.keep import keep_of
 from pytest_otval.task.lines import KeyPath, Lines
 from pytest_otval.task.load import TASK_TOML
 from pytest_otval.task.model import EnvironmentConfig, StepConfig, TaskConfig
@@ -236,3 +237,29 @@ def network_promised(context: CheckContext) -> Iterator[Place]:
         if found is not None:
             line = source.text.count("\n", 0, found.start()) + 1
             yield Place(source.path, f"it says {found[0]!r}, task.toml gives the agent no network", line)
+
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {"isolation": get_args(Isolation), "process_scope": ("phase", "trial")}
+
+
+@check(
+    "toml-otval",
+    severity=Severity.ERROR,
+    family="toml",
+    explains="What [metadata.otval] says decides how the task is graded: a wrong value there is no answer at all.",
+    fix="write one of the values that docs/isolation.md has",
+)
+def otval_values(context: CheckContext) -> Iterator[Place]:
+    """Look for levels, scopes and entries of ``keep`` that there are not."""
+    metadata: Mapping[str, Any] = context.task.config.metadata if context.task.config is not None else {}
+    ours = metadata.get("otval", {})
+    if not isinstance(ours, Mapping):
+        yield _place(context, ("metadata", "otval"), "[metadata.otval] is no table")
+        return
+    for key, choices in _CHOICES.items():
+        if key in ours and ours[key] not in choices:
+            yield _place(context, ("metadata", "otval", key), f"{key} = {ours[key]!r} is none of {', '.join(choices)}")
+    try:
+        keep_of(metadata)
+    except ValueError as error:
+        yield _place(context, ("metadata", "otval", "keep"), f"keep: {error}")

@@ -123,18 +123,23 @@ def _attacks(words: list[str], arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _results(word: str, arguments: argparse.Namespace) -> Results:
+def results_of(word: str) -> Results:
+    """Return the results of a run folder, or of the ``latest`` run. Raises OtvalUsageError."""
     run = newest_run(Workspace.from_environment().runs) if word == LATEST else Path(word)
     try:
-        results = read_results(run)
+        return read_results(run)
     except OSError as error:
         raise OtvalUsageError(f"{error.filename or run} cannot be read: {error.strerror}") from None
+
+
+def _results(word: str, arguments: argparse.Namespace) -> Results:
+    results = results_of(word)
     if arguments.select:
         from pytest_otval.report.select import select
 
         results = results.where(select(arguments.select, results.rows))
         if not results.rows:
-            raise OtvalUsageError(f"--select {arguments.select!r}: no result of {run} is selected")
+            raise OtvalUsageError(f"--select {arguments.select!r}: no result of {results.run} is selected")
     return results
 
 

@@ -1,4 +1,4 @@
-"""Naming runtimes in the metadata of a dataset, so that tasks that are prepared anew find them again."""
+"""Entries in tables of dataset.toml: runtimes, so that tasks that are prepared anew find them again, and others."""
 
 from __future__ import annotations
 
@@ -21,17 +21,22 @@ class NotNamedError(Exception):
 
 
 def name_in_dataset(file: Path, named: Mapping[str, str]) -> None:
-    """Write checksums by ids into ``[otval.runtimes]`` of a dataset.toml, whole or not at all.
+    """Write checksums by ids into ``[otval.runtimes]`` of a dataset.toml, if there is one: see ``add_to_dataset``."""
+    add_to_dataset(file, TABLE, _lines(named))
+
+
+def add_to_dataset(file: Path, table: str, entries: Mapping[str, str]) -> None:
+    """Write entries into ``[otval.TABLE]`` of a dataset.toml, whole or not at all.
 
     One process at a time does so. Without such a file nothing is written: a folder is made a dataset by nobody else
     than its owner. Raises NotNamedError.
     """
-    if not (named and os.path.lexists(file)):
+    if not (entries and os.path.lexists(file)):
         return
     try:
         with locked(file.with_name(f".{file.name}.lock")):
             before = read_regular(file, MAX_TOML_BYTES)
-            after = with_named(before, named)
+            after = _with_entries(before, table, entries)
             if after != before:
                 _write(file, after)
     except NotReadableError as error:
@@ -47,24 +52,28 @@ def with_named(content: bytes, named: Mapping[str, str]) -> bytes:
 
     Raises NotNamedError.
     """
+    return _with_entries(content, TABLE, _lines(named))
+
+
+def _with_entries(content: bytes, name: str, entries: Mapping[str, str]) -> bytes:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     try:
         text = content.decode()
-        wanted = _merged(tomli.loads(text), named)
+        wanted = _merged(tomli.loads(text), name, entries)
         document = tomlkit.parse(text)
         ours = document.setdefault("otval", tomlkit.table(is_super_table=True))
-        table = ours.setdefault(TABLE, tomlkit.table())
-        for name, checksum in sorted(named.items()):
-            table[name] = PREFIX + checksum
+        table = ours.setdefault(name, tomlkit.table())
+        for key, value in sorted(entries.items()):
+            table[key] = value
         written = tomlkit.dumps(document)
         if tomli.loads(written) != wanted:
             raise ValueError("it cannot be edited")
         return written.encode()
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError, TOMLKitError) as error:
         why = " ".join(str(error).split())[:200]
-        raise NotNamedError(f"dataset.toml cannot take a table [otval.{TABLE}]: {why}") from None
+        raise NotNamedError(f"dataset.toml cannot take a table [otval.{name}]: {why}") from None
 
 
 def with_named_before(content: bytes, before: Path) -> bytes:
@@ -76,10 +85,13 @@ def with_named_before(content: bytes, before: Path) -> bytes:
     return with_named(content, named) if named else content
 
 
-def _merged(data: dict[str, Any], named: Mapping[str, str]) -> dict[str, Any]:
+def _lines(named: Mapping[str, str]) -> dict[str, str]:
+    return {name: PREFIX + checksum for name, checksum in named.items()}
+
+
+def _merged(data: dict[str, Any], table: str, entries: Mapping[str, str]) -> dict[str, Any]:
     ours = data.get("otval", {})
-    lines = {name: PREFIX + checksum for name, checksum in named.items()}
-    return {**data, "otval": {**ours, TABLE: {**ours.get(TABLE, {}), **lines}}}
+    return {**data, "otval": {**ours, table: {**ours.get(table, {}), **entries}}}
 
 
 def _write(target: Path, content: bytes) -> None:

@@ -15,7 +15,7 @@ from pytest_otval.attacks import names
 from pytest_otval.attacks.battery import Attack, battery
 from pytest_otval.attacks.union import agent_of, applied, bisect, unions
 from pytest_otval.core import Conclusion, Finding, Severity, StageResult, Verdict
-from pytest_otval.stages.isolation import isolation_of
+from pytest_otval.stages.isolation import AUTO, at_found, isolation_of
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import Question
 from pytest_otval.stages.trials import evidence_of, noop, oracle, trial_stage
@@ -71,18 +71,21 @@ class _Tried:
 
     def controls(self) -> StageResult | None:
         """Run the reference solution and nothing; return the answer where attacks would show nothing."""
+        solved: StageResult | None
         try:
             solved = self._add(oracle(self._machine, self._at("oracle")))
         except Conclusion as conclusion:
             if conclusion.reason != "no-solution":
                 raise
-            self._certain = False
+            self._certain, solved = False, None
         else:
             self._scope = solved.facts["scope"]
             if solved.verdict is not Verdict.PASS:
                 return self._unasked(
                     solved.reason, f"the reference solution is not paid: {solved.headline}", solved.log
                 )
+        if self._machine.settings.verdict.isolation == AUTO:
+            self._question = at_found(self._question, solved)
         idle = self._add(noop(self._machine, self._at("noop")))
         if self._paid(idle):
             return self._unasked("wrong-reward", f"doing nothing is paid: {idle.headline}", idle.log)

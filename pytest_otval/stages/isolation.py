@@ -76,6 +76,13 @@ def at_strongest(machine: Machine, question: Question, ask: Callable[[Machine, Q
     return replace(result, facts=facts)
 
 
+def at_found(question: Question, solved: StageResult | None) -> Question:
+    """Return a question as it is asked at the level that ``at_strongest`` found."""
+    tried = solved.facts.get("levels", {}) if solved is not None else {}
+    found = next((level for level in LEVELS if tried.get(level) == "expected"), _USUAL)
+    return replace(question, isolation=found)
+
+
 def _levels(question: Question) -> tuple[Isolation, ...]:
     """Return what is worth trying: where the verifier has a container for itself, or none, there is one way only."""
     if _is_separate(question) or _metadata(question).get("process_scope") == "trial":

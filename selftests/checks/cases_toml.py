@@ -42,6 +42,24 @@ FAULTS = [
         W,
     ),
     Fault("toml-resource-unit", toml("[environment]", "cpus = 2", "memory_mb = 8"), PATH, 8, W),
+    Fault(
+        "toml-otval",
+        toml("[metadata.otval]", 'isolation = "strong"'),
+        PATH,
+        7,
+        Severity.ERROR,
+        "'strong' is none of none, fresh",
+    ),
+    Fault("toml-otval", toml("[metadata.otval]", 'process_scope = "task"'), PATH, 7, Severity.ERROR, "phase, trial"),
+    Fault(
+        "toml-otval",
+        toml("[metadata.otval]", 'keep = ["/opt/x", "numpy"]'),
+        PATH,
+        7,
+        Severity.ERROR,
+        "neither pkg:NAME nor",
+    ),
+    Fault("toml-otval", toml("[metadata]", "otval = 3"), PATH, 7, Severity.ERROR, "no table"),
     Fault("toml-resource-unit", toml("[environment]", "storage_mb = 10737418240"), PATH, 7, W),
     Fault("toml-resources-absent", toml("[environment]", "storage_mb = 1024"), PATH, 6, INFO),
     Fault("toml-gpu-types", toml("[environment]", "gpus = 1", 'gpu_types = ["H100_SXM"]'), PATH, 8, W, "H100_SXM"),
@@ -57,6 +75,7 @@ FAULTS = [
 
 NEAR_MISSES: list[tuple[str, dict[str, object]]] = [
     ("toml-name-folder", toml("[task]", 'name = "org/dataset-task"')),
+    ("toml-otval", toml("[metadata.otval]", 'isolation = "masked"', 'keep = ["pkg:numpy", "/opt/x/"]', 'more = "x"')),
     ("toml-name-folder", toml("[task]", 'name = "org/Ta_sk"')),
     (
         "toml-template-default",
