@@ -25,6 +25,7 @@ from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.sandbox.admission import Admission, Need
 from pytest_otval.sandbox.base import TOOLBOX, Bind, Command, Container, ContainerSpec, Limits, NoStartError, Sandbox
 from pytest_otval.sandbox.limits import pinned
+from pytest_otval.task.copies import copy_in
 from pytest_otval.task.packed.unpack import DamagedError
 
 _BUSYBOX = f"{TOOLBOX}/busybox"
@@ -124,7 +125,7 @@ class Installer:
         folder.mkdir()
         folder.chmod(0o755)
         for source in filter(None, (installation.common, installation.source)):
-            _copy(source, copy)
+            copy_in(source, copy)
         name = name_of(installation.id)
         binds = [
             Bind(folder, BUILD_FOLDER),
@@ -209,22 +210,6 @@ class Installer:
         )
         self._runtimes.publish(half, runtime)
         return runtime
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy a folder for one container: no special files, links as links, scripts executable."""
-
-    def special(folder: str, names: list[str]) -> list[str]:
-        paths = ((name, Path(folder, name)) for name in names)
-        return [name for name, path in paths if not (path.is_symlink() or path.is_dir() or path.is_file())]
-
-    try:
-        shutil.copytree(source, target, symlinks=True, ignore=special, dirs_exist_ok=True)
-    except (OSError, shutil.Error, RecursionError) as error:
-        raise Conclusion("bad-task", f"{source.name}/ cannot be copied: {str(error)[:200]}") from None
-    for path in target.rglob("*.sh"):
-        if not path.is_symlink() and path.is_file():
-            path.chmod(path.stat().st_mode | 0o755)
 
 
 def _ours(container: Container, argv: Sequence[str] | None, work: Path) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 from pytest_otval.core import Conclusion, Network
 from pytest_otval.runtimes.mount import agent_supply
 from pytest_otval.sandbox.base import TOOLBOX, Bind, Command, CommandResult, Container
+from pytest_otval.task.copies import copy_in
 from pytest_otval.task.load import Step, Task
 from pytest_otval.task.model import HealthcheckConfig
 from pytest_otval.task.reading import is_folder, is_regular
 from pytest_otval.trial.agents.base import Agent, AgentPlace
 from pytest_otval.trial.environment import resolve
-from pytest_otval.trial.files import copy_in, keep_evidence, log_folder
+from pytest_otval.trial.files import keep_evidence, log_folder
 from pytest_otval.trial.layer import Layer, network_of, require_end, run_script, tail
 from pytest_otval.trial.outcome import StepOutcome, step_folder
 from pytest_otval.trial.runtime import PhaseRuntime

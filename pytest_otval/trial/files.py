@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import tarfile
 from collections.abc import Callable, Collection
 from itertools import dropwhile, islice
 from pathlib import Path, PurePosixPath
 
-from pytest_otval.core import Conclusion
 from pytest_otval.task.reading import NotReadableError, open_regular
 
 MAX_EVIDENCE_FILES = 50
@@ -19,25 +17,6 @@ MAX_EVIDENCE_BYTES = 1024 * 1024
 
 RootOf = Callable[[PurePosixPath], PurePosixPath | None]
 """Returns what an absolute path has to stay below; None for a path that has no business in an archive."""
-
-
-def copy_in(source: Path, target: Path) -> None:
-    """Copy a folder of a task for one trial: regular files, folders, and links as links.
-
-    Special files are left out. Scripts become executable, as Harbor makes them. Raises Conclusion ``bad-task``.
-    """
-    try:
-        shutil.copytree(source, target, symlinks=True, ignore=_special, dirs_exist_ok=True)
-    except (OSError, shutil.Error, RecursionError) as error:
-        raise Conclusion("bad-task", f"{source.name}/ cannot be copied: {str(error)[:200]}") from None
-    for path in target.rglob("*.sh"):
-        if not path.is_symlink() and path.is_file():
-            path.chmod(path.stat().st_mode | 0o755)
-
-
-def _special(folder: str, names: list[str]) -> list[str]:
-    paths = ((name, Path(folder, name)) for name in names)
-    return [name for name, path in paths if not (path.is_symlink() or path.is_dir() or path.is_file())]
 
 
 def log_folder(path: Path) -> Path:

@@ -14,6 +14,7 @@ from pytest_otval.core import Conclusion, Isolation, Network
 from pytest_otval.images.model import ImageRequest
 from pytest_otval.runtimes.mount import verifier_supply
 from pytest_otval.sandbox.base import TOOLBOX, Bind, Command, Container
+from pytest_otval.task.copies import copy_in
 from pytest_otval.task.keep import keep_of
 from pytest_otval.task.load import Step, Task
 from pytest_otval.task.named import instruction_text, paths_named
@@ -21,7 +22,7 @@ from pytest_otval.task.reading import is_regular
 from pytest_otval.trial.agent_phase import INBOX, require_zero
 from pytest_otval.trial.conditions import PLACE, Conditions
 from pytest_otval.trial.environment import resolve
-from pytest_otval.trial.files import below_roots, copy_in, keep_artifacts, keep_evidence, log_folder, sanitise
+from pytest_otval.trial.files import below_roots, keep_artifacts, keep_evidence, log_folder, sanitise
 from pytest_otval.trial.layer import Bench, Layer, limits_of, network_of, require_end, run_script
 from pytest_otval.trial.outcome import StepOutcome, step_folder
 from pytest_otval.trial.restoring import Restoring, restoring_of

@@ -2,8 +2,8 @@
 
     PYTHONPATH=. python selftests/bench/isolation.py [ROUNDS]
 
-Alternates, in one run, oracle trials of two tasks at each level: one whose solution writes a file, and one whose solution
-also upgrades a package that is kept and changes 200 files of the system. The goal is at most 1.8 of `fresh` at `masked`.
+Alternates, in one run, oracle trials of two tasks at each level: one whose solution writes a file, and one whose
+solution also writes 400 files into the system, of which half are kept. The goal is at most 1.8 of `fresh` at `masked`.
 """
 
 import statistics

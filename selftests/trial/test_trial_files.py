@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_otval.core import Conclusion
+from pytest_otval.task.copies import copy_in
 from pytest_otval.trial.files import (
     MAX_EVIDENCE_BYTES,
     MAX_EVIDENCE_FILES,
     below_roots,
-    copy_in,
     keep_artifacts,
     keep_evidence,
     sanitise,

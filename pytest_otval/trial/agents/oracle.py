@@ -6,11 +6,11 @@ from pathlib import Path
 
 from pytest_otval.core import Conclusion
 from pytest_otval.sandbox.base import Bind, Command, CommandResult
+from pytest_otval.task.copies import copy_in
 from pytest_otval.task.load import Step, Task
 from pytest_otval.task.reading import is_regular
 from pytest_otval.trial.agents.base import AgentPlace
 from pytest_otval.trial.environment import resolve
-from pytest_otval.trial.files import copy_in
 from pytest_otval.trial.layer import run_script
 
 SOLVE = "/solution/solve.sh"
