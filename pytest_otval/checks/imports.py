@@ -33,6 +33,15 @@ def imported_modules(text: str) -> set[str]:
     return found
 
 
+def surely_imported(module: ast.Module) -> Iterator[str]:
+    """Yield the modules that a parsed Python file imports, by their first part."""
+    for node in nodes(module):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
+
 def taken_names(text: str) -> tuple[Taken, ...]:
     """Return the names that a Python file surely takes from modules; none where it cannot be parsed.
 

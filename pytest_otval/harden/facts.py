@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import posixpath
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from pytest_otval.checks.context import CheckContext, Source
-from pytest_otval.checks.imports import imported_modules
-from pytest_otval.checks.python_ast import nodes, parse_python
+from pytest_otval.checks.imports import imported_modules, surely_imported
+from pytest_otval.checks.python_ast import parse_python
 from pytest_otval.task.load import Step
 
 INI_FILES = ("pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")
@@ -127,17 +126,9 @@ def _imports(text: str) -> set[str]:
     module = parse_python(text)
     if module is None:
         return imported_modules(text)
-    return set(_imported(module)) | (
+    return set(surely_imported(module)) | (
         imported_modules(text) if "import_module" in text or "from_file" in text else set()
     )
-
-
-def _imported(module: ast.Module) -> Iterator[str]:
-    for node in nodes(module):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
 
 
 def _foreign(names: Iterable[str]) -> set[str]:

@@ -6,7 +6,6 @@ built.
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,8 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from pytest_otval.checks.python_ast import nodes, parse_python
+from pytest_otval.checks.imports import surely_imported
+from pytest_otval.checks.python_ast import parse_python
 from pytest_otval.images.lower import Lower, Node, path_parts
 from pytest_otval.runtimes.record import Runtime
 from pytest_otval.sandbox.base import DEFAULT_PATH
@@ -121,8 +121,4 @@ def _texts(folder: Path) -> Iterator[str]:
 
 def _imports(text: str) -> Iterator[str]:
     module = parse_python(text)
-    for node in nodes(module) if module is not None else ():
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
+    return surely_imported(module) if module is not None else iter(())

@@ -14,6 +14,7 @@ from pytest_otval.trial.agent_phase import INBOX, AgentPhase
 from pytest_otval.trial.agents.base import Agent
 from pytest_otval.trial.conditions import ORDINARY, Conditions
 from pytest_otval.trial.files import log_folder
+from pytest_otval.trial.hand_over import HandOver
 from pytest_otval.trial.layer import Bench, Layer, environments_of, limits_of, network_of
 from pytest_otval.trial.outcome import Scope, StepOutcome, TrialOutcome
 from pytest_otval.trial.reward import RewardFault, Rewards, Side, harbors_answer, our_rewards, reaches
@@ -78,7 +79,8 @@ class _Trial:
         self._side: Side = "low" if agent.name == "oracle" else "high"
         self._layer = Layer(bench, image, limits_of(task.config.environment), folder)
         self._agent = AgentPhase(task, agent, self._layer, outcome.evidence)
-        self._verifier = VerifierPhase(bench, task, self._layer, outcome.evidence, conditions, isolation)
+        self._hand_over = HandOver(task.config, self._layer, outcome.evidence, isolation)
+        self._verifier = VerifierPhase(bench, task, self._layer, outcome.evidence, conditions)
 
     def run(self) -> None:
         with self._outcome.timed("setup"):
@@ -126,7 +128,7 @@ class _Trial:
         with timed("agent", step.name):
             self._agent.run(step, folder, outcome)
         with timed("hand_over", step.name):
-            handed = self._verifier.hand_over(step, folder)
+            handed = self._hand_over.run(step, folder)
         with timed("verifier", step.name):
             self._verifier.verify(step, outcome, folder, handed)
         return outcome

@@ -1,65 +1,35 @@
-"""Hand-over and the verifier's phase: a clean container, the tests, and the files they leave."""
+"""The verifier's phase: a clean container, the tests, and the files they leave."""
 
 from __future__ import annotations
 
 import os
 import secrets
-import shlex
 import tarfile
 import time
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from pytest_otval.core import Conclusion, Isolation, Network
+from pytest_otval.core import Isolation, Network
 from pytest_otval.images.model import ImageRequest
 from pytest_otval.runtimes.mount import verifier_supply
 from pytest_otval.sandbox.base import TOOLBOX, Bind, Command, Container
 from pytest_otval.task.copies import copy_in
-from pytest_otval.task.keep import keep_of
 from pytest_otval.task.load import Step, Task
-from pytest_otval.task.named import instruction_text, paths_named
 from pytest_otval.task.reading import is_regular
 from pytest_otval.trial.agent_phase import INBOX, require_zero
 from pytest_otval.trial.conditions import PLACE, Conditions
 from pytest_otval.trial.environment import resolve
-from pytest_otval.trial.files import below_roots, keep_artifacts, keep_evidence, log_folder, sanitise
+from pytest_otval.trial.files import keep_evidence, log_folder
+from pytest_otval.trial.hand_over import HAND_OVER_SECONDS, Handed, extract, limited
 from pytest_otval.trial.layer import Bench, Layer, limits_of, network_of, require_end, run_script
 from pytest_otval.trial.outcome import StepOutcome, step_folder
-from pytest_otval.trial.restoring import Restoring, restoring_of
 from pytest_otval.trial.reward import read_reward_files
 from pytest_otval.trial.runtime import PhaseRuntime
 
-HAND_OVER_SECONDS = 600
-ARTIFACTS = "/logs/artifacts"
-"""Carried over beside what task.toml declares; a shared verifier finds it where the agent left it."""
-
-_HOMES = PurePosixPath("/home")
-
-_CLEAR = f"""
-B={TOOLBOX}/busybox
-$B rm -rf /.otval-artifacts
-test -d {ARTIFACTS} -a ! -L {ARTIFACTS} -a ! -L /logs && $B mv {ARTIFACTS} /.otval-artifacts
-$B rm -rf /tests /logs /solution /setup_files /.otval-runtime
-$B mkdir -p /tests /logs/agent /logs/verifier
-$B mv /.otval-artifacts {ARTIFACTS} 2>/dev/null || $B mkdir {ARTIFACTS}
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Handed:
-    """What a verifier's container unpacks before it grades."""
-
-    archive: Path
-    removing: str
-    """The shell command that makes room for it; empty for none."""
-
 
 class VerifierPhase:
-    """The phases after the agent of one trial."""
+    """The verifiers of one trial."""
 
-    def __init__(
-        self, bench: Bench, task: Task, layer: Layer, evidence: Path, conditions: Conditions, isolation: Isolation
-    ) -> None:
+    def __init__(self, bench: Bench, task: Task, layer: Layer, evidence: Path, conditions: Conditions) -> None:
         assert task.config is not None
         self._bench = bench
         self._task = task
@@ -67,68 +37,8 @@ class VerifierPhase:
         self._layer = layer
         self._evidence = evidence
         self._conditions = conditions
-        self._isolation = isolation
         self.graded = layer
         """The layer the latest verifier ran over."""
-
-    def hand_over(self, step: Step, folder: Path) -> Handed | None:
-        """Clear what only graders may own from the layer, and what the isolation level puts back.
-
-        Returns what the verifier's container is to unpack, if anything: the artifacts for a separate verifier, or what
-        is kept for a shared one. The host never follows a path inside the layer: a program of ours does, in a container
-        of its own.
-        """
-        if not self._layer.written:
-            return None
-        separate = step.verifier_mode == "separate"
-        restoring = None if separate else self._restoring(step)
-        collecting = self._collect_script(step) if separate else restoring.collecting if restoring else ""
-        raw, clean = folder / "handed.raw.tar", folder / "handed.tar"
-        with self._layer.container("none", []) as container, raw.open("wb") as stream:
-            if collecting:
-                command = Command([f"{TOOLBOX}/sh", "-c", collecting], folder / "handed.txt", stdout=stream.fileno())
-                require_end(container.run(_limited(command)), "taking what is handed over", "tampered")
-            clearing = Command([f"{TOOLBOX}/sh", "-c", _CLEAR], folder / "hand-over.txt")
-            require_end(container.run(_limited(clearing)), "the hand-over", "tampered")
-        if separate:
-            self._clean_artifacts(step, raw, clean)
-        elif restoring is not None:
-            restoring.clean(raw, clean)
-            self._layer.restore(restoring)
-        else:
-            return None
-        return Handed(clean, restoring.removing if restoring else "")
-
-    def _restoring(self, step: Step) -> Restoring | None:
-        workdir = PurePosixPath(self._config.environment.workdir or self._layer.image.config.workdir)
-        try:
-            keep = keep_of(self._config.metadata)
-        except ValueError as error:
-            raise Conclusion("bad-task", f"[metadata.otval] keep: {error}") from None
-        # A home is named in passing; what its shells read there is not the agent's to change.
-        named = [path for path in paths_named(instruction_text(step)) if PurePosixPath(path).parent != _HOMES]
-        allowed = [str(workdir), *self._sources(step), *named]
-        return restoring_of(self._isolation, self._layer.image.files, allowed, keep)
-
-    def _clean_artifacts(self, step: Step, raw: Path, clean: Path) -> None:
-        try:
-            sanitise(raw, clean, below_roots(self._sources(step)))
-        except tarfile.TarError as error:
-            raise Conclusion("tampered", f"the artifacts are no archive: {error}") from None
-        keep_artifacts(clean, step_folder(self._evidence, step.name) / "artifacts")
-
-    def _sources(self, step: Step) -> list[str]:
-        """Absolute paths of what is carried over."""
-        workdir = self._config.environment.workdir or self._layer.image.config.workdir
-        declared = [str(PurePosixPath(workdir, artifact.source)) for artifact in step.artifacts]
-        return [ARTIFACTS, *(path.rstrip("/") for path in declared)]
-
-    def _collect_script(self, step: Step) -> str:
-        names = " ".join(shlex.quote(path[1:]) for path in self._sources(step))
-        return (
-            f'cd /; for path in {names}; do test -e "$path" && set -- "$@" "$path"; done; '
-            f'test $# = 0 || exec {TOOLBOX}/busybox tar -c "$@"'
-        )
 
     def verify(self, step: Step, outcome: StepOutcome, folder: Path, handed: Handed | None) -> None:
         """Run the verifier in a container of its own and read what it left. Raises Conclusion."""
@@ -141,7 +51,7 @@ class VerifierPhase:
         if handed is not None:
             inbox = folder / "verifier-inbox"
             inbox.mkdir()
-            handed.archive.replace(inbox / "handed.tar")
+            handed.archive.replace(inbox / handed.archive.name)
             binds.append(Bind(inbox, INBOX))
         if self._conditions:
             binds.append(Bind(self._conditions.bring(folder / "conditions"), PLACE))
@@ -151,8 +61,7 @@ class VerifierPhase:
             with runtime.required(self._bench.sandbox), layer.container(network, binds) as container:
                 layer.written = True
                 if handed is not None:
-                    _make_room(container, handed.removing, folder)
-                    _extract(container, f"{INBOX}/handed.tar", "/", folder)
+                    handed.unpack(container, folder)
                 self.grade(container, step, outcome, layer, runtime)
         finally:
             self.note_conditions(outcome, folder)
@@ -244,7 +153,7 @@ class VerifierPhase:
             cleared += ["/tests", "/logs/verifier"]
         if cleared:
             argv = [f"{TOOLBOX}/busybox", "find", *cleared, "-mindepth", "1", "-delete"]
-            require_end(container.run(_limited(Command(argv, folder / "hand-over.txt"))), "the hand-over", "tampered")
+            require_end(container.run(limited(Command(argv, folder / "hand-over.txt"))), "the hand-over", "tampered")
         _send(container, self._tests(step, folder), "/tests", folder)
         if self._conditions:
             _send(container, self._conditions.bring(folder / "conditions-sent"), PLACE, folder)
@@ -264,7 +173,7 @@ class VerifierPhase:
             result = container.run(Command(argv, folder / "hand-over.txt", env, seconds=HAND_OVER_SECONDS))
             require_end(result, command, "tampered")
             require_zero(result, command, "tampered")
-        container.run(_limited(Command([f"{TOOLBOX}/busybox", "mkdir", "-p", "/tests"], folder / "hand-over.txt")))
+        container.run(limited(Command([f"{TOOLBOX}/busybox", "mkdir", "-p", "/tests"], folder / "hand-over.txt")))
 
     def place_for_conditions(self, folder: Path) -> list[Bind]:
         """Return what a container of both phases needs from its start: an empty folder, which is filled in between."""
@@ -281,26 +190,9 @@ class VerifierPhase:
         return step_folder(self._evidence, step.name) / name
 
 
-def _limited(command: Command) -> Command:
-    return Command(command.argv, command.log, {"PATH": TOOLBOX}, seconds=HAND_OVER_SECONDS, stdout=command.stdout)
-
-
 def _send(container: Container, content: Path, target: str, folder: Path) -> None:
     name = f"{secrets.token_hex(16)}.tar"
     handle = os.open(folder / "inbox" / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w") as tar:
         tar.add(content, arcname=".")
-    _extract(container, f"{INBOX}/{name}", target, folder)
-
-
-def _make_room(container: Container, removing: str, folder: Path) -> None:
-    if removing:
-        command = Command([f"{TOOLBOX}/sh", "-c", removing], folder / "room.txt")
-        require_end(container.run(_limited(command)), "the hand-over", "tampered")
-
-
-def _extract(container: Container, archive: str, target: str, folder: Path) -> None:
-    argv = [f"{TOOLBOX}/busybox", "tar", "-x", "-f", archive, "-C", target]
-    result = container.run(_limited(Command(argv, folder / "extract.txt")))
-    require_end(result, "unpacking", "tampered")
-    require_zero(result, "unpacking", "tampered")
+    extract(container, f"{INBOX}/{name}", target, folder)
