@@ -103,9 +103,10 @@ class Runtimes:
         """Put a finished squashfs in its place, then its manifest. Raises OSError."""
         with half.open("rb") as file:
             os.fsync(file.fileno())
-        # Nobody but its owner's slip could write to it; a container never can.
-        half.chmod(0o444)
-        half.replace(self.file(runtime))
+        file_path = self.file(runtime)
+        half.replace(file_path)
+        # Nobody but its owner's slip could write to it; a container never can. Not before: a part is gone on with.
+        file_path.chmod(0o444)
         write_record(self.cache, runtime)
 
     def remove(self, checksum: str) -> None:

@@ -16,7 +16,7 @@ def pytest_otval_stages():
 def vandal_stage(machine, question):
     from pytest_otval.stages.trials import declared_scope, trial_stage
 
-    return trial_stage(machine, question, machine.agent("vandal"), declared_scope(question))
+    return trial_stage(machine, question, machine.agent("vandal"), declared_scope(machine, question))
 
 
 def pytest_otval_agents():

@@ -14,7 +14,7 @@ from selftests.images.merged import merged
 
 pytestmark = pytest.mark.integration
 
-SUB = {"sub/lib/x": "x", "a": "a"}
+SUB = {"sub/lib64/x": "x", "a": "a"}
 FROM = 'FROM tiny\nSHELL ["/sh", "-ec"]\nENV PATH=/.otval\n'
 
 
@@ -61,14 +61,16 @@ def test_instructions(build):
 
 
 def test_copy_through_a_link_keeps_the_link(build):
-    found = merged(build(FROM + "RUN mkdir /usr && ln -s usr /lib\nCOPY sub/lib /lib\nCOPY a /lib/\n", SUB).files)
-    assert found["/lib"].kind == "link"
+    found = merged(
+        build(FROM + "RUN mkdir /usr && ln -s usr /lib64\nCOPY sub/lib64 /lib64\nCOPY a /lib64/\n", SUB).files
+    )
+    assert found["/lib64"].kind == "link"
     assert {"/usr/x", "/usr/a"} <= set(found)
 
 
 def test_folder_over_a_link_is_refused(build):
-    with pytest.raises(Conclusion, match=r"environment/Dockerfile:5: .*lib is no folder") as caught:
-        build(FROM + "RUN mkdir /usr && ln -s usr /lib\nCOPY sub /\n", SUB)
+    with pytest.raises(Conclusion, match=r"environment/Dockerfile:5: .*lib64 is no folder") as caught:
+        build(FROM + "RUN mkdir /usr && ln -s usr /lib64\nCOPY sub /\n", SUB)
     assert caught.value.reason == "build-failed"
 
 
