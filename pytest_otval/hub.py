@@ -109,8 +109,12 @@ class Hub:
 
         Whether they are the right ones is the caller's to find out. Raises as opening does, OSError.
         """
-        if part.exists() and part.stat().st_size > size:
+        there = part.stat().st_size if part.exists() else 0
+        if there > size:
             part.unlink()
+        elif part.exists() and there == size:
+            # It may have been killed when it was about to get its name, and nobody may write to it any more.
+            return
         with part.open("ab") as file:
             for block in self._blocks(path, file.tell(), size):
                 file.write(block)

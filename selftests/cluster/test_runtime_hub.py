@@ -11,12 +11,15 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_otval import hub as module
 from pytest_otval.__main__ import main
+from pytest_otval.images.locks import sweep_half
 from pytest_otval.runtimes.record import ROOT, Reference, parse_record, records, write_record, write_reference
 from pytest_otval.runtimes.store import Runtimes
 from selftests.conftest import REPOSITORY
 from selftests.fakes import make_task
 from selftests.hub import OF_UPLOADS, TOKEN
+from selftests.kills import killed_at_each_step
 from selftests.runtimes.made import put, write_squashfs
 
 pytestmark = OF_UPLOADS
@@ -246,6 +249,26 @@ def test_a_download_that_is_killed_goes_on(hub, cache, capsys, tmp_path):
     ranges = [headers["range"] for _, path, headers in hub.asked if path.startswith("/cdn")]
     assert ranges[-1].startswith("bytes=2000-")
     assert theirs.fault(runtime) == "" and not part.exists()
+
+
+def test_a_download_that_is_killed_anywhere_leaves_nothing_half(hub, cache, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK_BYTES", 2000)
+    mine = cache("mine")
+    runtime = whole(mine, text="".join(hashlib.sha256(bytes([n])).hexdigest() for n in range(256)))
+    offer(hub, mine)
+    theirs = cache("theirs")
+    steps = 0
+    for step in killed_at_each_step(download_all, theirs.cache):
+        steps += 1
+        assert Runtimes(theirs.cache).newest(runtime.id) in (None, runtime), step
+    assert steps > 5
+    assert Runtimes(theirs.cache).newest(runtime.id) == runtime
+    sweep_half(theirs.cache)
+    assert names(theirs) == [f"{runtime.checksum}.json", f"{runtime.checksum}.sqfs"]
+
+
+def download_all():
+    assert main(["runtime", "download", REPO]) == 0
 
 
 def test_what_is_left_of_downloads_goes_with_the_garbage(cache, tmp_path, capsys):

@@ -129,7 +129,7 @@ def test_a_write_that_breaks_off_leaves_the_old_file(file, monkeypatch):
 
 
 def test_a_write_that_is_killed_anywhere_leaves_the_old_file_or_the_new(file):
-    for step in killed_at_each_step(lambda: name_in_dataset(file, {ONE: SUM})):
+    for step in killed_at_each_step(lambda: name_in_dataset(file, {ONE: SUM}), file.parent):
         assert file.read_text() == TOML or named_in(file) == {ONE: SUM}, step
     assert named_in(file) == {ONE: SUM}
 

@@ -84,7 +84,7 @@ def test_a_save_that_is_killed_anywhere_leaves_nothing_half(tmp_path):
     """At each step either there is no runtime yet, or it is whole; and the next save has nothing to clear away."""
     made = put(Runtimes(tmp_path / "made"), text="x" * 5000)
     data = (tmp_path / "made" / f"{made.checksum}.sqfs").read_bytes()
-    for step in killed_at_each_step(lambda: publish(tmp_path / "cache", made, data)):
+    for step in killed_at_each_step(lambda: publish(tmp_path / "cache", made, data), tmp_path):
         assert Runtimes(tmp_path / "cache").newest(made.id) in (None, made), step
     assert Runtimes(tmp_path / "cache").newest(made.id) == made
 
@@ -98,30 +98,10 @@ def publish(cache, runtime, data):
             runtimes.publish(half, runtime)
 
 
-def test_a_download_that_is_killed_anywhere_leaves_nothing_half(tmp_path):
-    """As ``runtime download`` does it: its part has one name, so what is left is gone on with."""
-    made = put(Runtimes(tmp_path / "made"), text="x" * 5000)
-    data = (tmp_path / "made" / f"{made.checksum}.sqfs").read_bytes()
-    runtimes = Runtimes(tmp_path / "cache")
-    runtimes.cache.mkdir()
-
-    def download():
-        if runtimes.newest(made.id) is not None:
-            return
-        part = runtimes.part(made.checksum)
-        with part.open("ab") as file:
-            file.write(data[file.tell() :])
-        runtimes.publish(part, made)
-
-    for step in killed_at_each_step(download):
-        assert Runtimes(tmp_path / "cache").newest(made.id) in (None, made), step
-    assert Runtimes(tmp_path / "cache").newest(made.id) == made
-
-
 def test_a_reference_that_is_killed_anywhere_is_the_old_or_the_new(tmp_path):
     file = tmp_path / "ot-task-runtime.json"
     old, new = (Reference(f"tools-{one * 12}", one * 64, f"{ROOT}/tools") for one in "12")
     write_reference(file, old)
-    for step in killed_at_each_step(lambda: write_reference(file, new)):
+    for step in killed_at_each_step(lambda: write_reference(file, new), tmp_path):
         assert read_reference(file) in (old, new), step
     assert read_reference(file) == new
