@@ -25,9 +25,9 @@ from typing import BinaryIO
 from pydantic import TypeAdapter
 
 from pytest_otval.core import Conclusion, OtvalUsageError
-from pytest_otval.images.inventory import KEY, locked_now
-from pytest_otval.images.locks import half_name
-from pytest_otval.images.record import FORMAT, Record, image_path, read_record, record_path, write_record
+from pytest_otval.images.inventory import KEY
+from pytest_otval.images.locks import half_name, locked_now
+from pytest_otval.images.record import FORMAT, Record, image_path, lock_path, read_record, record_path, write_record
 from pytest_otval.task.reading import NotReadableError, open_regular, read_regular
 
 SUMS = "SHA256SUMS"
@@ -84,7 +84,7 @@ def import_bundle(store: Path, folder: Path) -> list[Imported]:
     records = _read_bundle(folder)
     with ExitStack() as stack:
         for record in records:
-            if not stack.enter_context(locked_now(store, record.key)):
+            if not stack.enter_context(locked_now(lock_path(store, record.key))):
                 raise OtvalUsageError(f"{record.key[:12]} is being made now: import {folder} when that is done")
         new = [record for record in records if _is_missing(store, record)]
         require_room(store, sum(record.bytes for record in new))

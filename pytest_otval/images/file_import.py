@@ -11,7 +11,7 @@ from pytest_otval.images.bundle import copy_bytes, require_room
 from pytest_otval.images.inventory import file_fault
 from pytest_otval.images.locks import half_name, locked
 from pytest_otval.images.model import ImageConfig
-from pytest_otval.images.record import Record, image_path, read_record, write_record
+from pytest_otval.images.record import Record, image_path, lock_path, read_record, write_record
 from pytest_otval.images.sif import SifError, squashfs_in_sif
 from pytest_otval.images.steps import base_plan
 from pytest_otval.task.packed.image import Image
@@ -32,7 +32,7 @@ def import_file(store: Path, file: Path) -> Record:
         _check(half)
         base = Base(f"file@sha256:{content}", ImageConfig(), file=file)
         key = base_plan(base, all_root=False).key
-        with locked(store / f"{key}.lock"):
+        with locked(lock_path(store, key)):
             known = read_record(store, key)
             if known is not None and not file_fault(image_path(store, key), known):
                 return known

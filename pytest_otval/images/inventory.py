@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from pytest_otval.images.record import Record, image_path, read_record, record_path
+from pytest_otval.images.locks import locked_now
+from pytest_otval.images.record import Record, image_path, lock_path, read_record, record_path
 from pytest_otval.task.reading import NotReadableError, open_regular
 
 KEY = re.compile(r"[0-9a-f]{64}")
 SUFFIXES = (".json", ".sqfs")
 """An image is a file of each; the first is its record."""
-
-_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,43 +46,17 @@ def keys_of(store: Path) -> list[str]:
     return sorted({path.stem for path in paths if path.suffix in SUFFIXES and KEY.fullmatch(path.stem)})
 
 
-@contextmanager
-def locked_now(store: Path, key: str) -> Iterator[bool]:
-    """Hold the lock of a key if nobody else does; tell whether it is held. Raises OSError for a closed store."""
-    path = store / f"{key}.lock"
-    lock = FileLock(path, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        yield False
-        return
-    except NotImplementedError:
-        yield True
-        return
-    except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            raise
-        yield True
-        return
-    try:
-        yield True
-    finally:
-        lock.release()
-        with suppress(OSError):
-            path.unlink()
-
-
 def is_locked(store: Path, key: str) -> bool:
     """Whether somebody makes the image now."""
-    if not (store / f"{key}.lock").exists():
+    if not lock_path(store, key).exists():
         return False
-    with locked_now(store, key) as free:
+    with locked_now(lock_path(store, key)) as free:
         return not free
 
 
 def remove_image(store: Path, key: str) -> bool:
     """Remove an image's files, unless somebody makes it now; return whether they are gone. Raises OSError."""
-    with locked_now(store, key) as free:
+    with locked_now(lock_path(store, key)) as free:
         if free:
             # Without its record an image is none: nobody takes one that is half removed.
             record_path(store, key).unlink(missing_ok=True)

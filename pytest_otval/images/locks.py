@@ -1,8 +1,12 @@
-"""One maker at a time for each file of the store, and what makers leave half when they are killed."""
+"""One maker at a time for each file of the store, and what makers leave half when they are killed.
+
+Locks of ``filelock`` are locks of this kind, so both keep each other out; only here they are removed at the end.
+"""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
 import socket
@@ -12,7 +16,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
-from filelock import FileLock, Timeout
 
 from pytest_otval.core import Conclusion
 
@@ -31,26 +34,67 @@ def locked(path: Path) -> Iterator[None]:
     every file is made under a name of its own and renamed, so the last wins, and each is right. Raises Conclusion
     ``base-unavailable`` where the folder cannot be written, OSError.
     """
-    lock = FileLock(path)
     try:
-        lock.acquire()
-    except NotImplementedError:
-        yield
-        return
+        handle = _taken(path, fcntl.LOCK_EX)
     except OSError as error:
-        if error.errno in _NOT_WRITABLE:
-            words = f"{path.parent} cannot be written: {os.strerror(error.errno)}; what is not there is not made"
-            raise Conclusion("base-unavailable", words) from None
-        if error.errno not in _NO_LOCKS:
+        if error.errno not in _NOT_WRITABLE:
             raise
-        yield
-        return
+        words = f"{path.parent} cannot be written: {os.strerror(error.errno)}; what is not there is not made"
+        raise Conclusion("base-unavailable", words) from None
     try:
         yield
     finally:
-        lock.release()
-        with suppress(OSError):
-            path.unlink()
+        _give_back(path, handle)
+
+
+@contextmanager
+def locked_now(path: Path) -> Iterator[bool]:
+    """Hold the lock file ``path`` if nobody else does, and tell whether it is held. Raises OSError; see ``locked``."""
+    try:
+        handle = _taken(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        _give_back(path, handle)
+
+
+def _taken(path: Path, how: int) -> int | None:
+    """Return an open lock file that is locked, and is the one at ``path``; None where there are no locks.
+
+    Raises OSError.
+    """
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(handle, how)
+            if _is_at(path, handle):
+                return handle
+        except BaseException as error:
+            os.close(handle)
+            if isinstance(error, OSError) and error.errno in _NO_LOCKS:
+                return None
+            raise
+        # Whoever held it removed it meanwhile, and somebody else may hold another: filelock would go on with this one.
+        os.close(handle)
+
+
+def _is_at(path: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
+def _give_back(path: Path, handle: int | None) -> None:
+    if handle is None:
+        return
+    # Removed first: who waits for it sees that it is gone.
+    with suppress(OSError):
+        path.unlink()
+    os.close(handle)
 
 
 def half_name(final: Path) -> Path:
@@ -66,9 +110,8 @@ def sweep_half(folder: Path) -> int:
             path.unlink(missing_ok=True)
             swept += 1
     for path in folder.glob("*.lock"):
-        with suppress(Timeout, OSError, NotImplementedError), FileLock(path, timeout=0):
-            path.unlink(missing_ok=True)
-            swept += 1
+        with suppress(OSError), locked_now(path) as held:
+            swept += held
     return swept
 
 

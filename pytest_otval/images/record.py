@@ -49,6 +49,11 @@ def record_path(store: Path, key: str) -> Path:
     return store / f"{key}.json"
 
 
+def lock_path(store: Path, key: str) -> Path:
+    """Return the lock file of a key."""
+    return store / f"{key}.lock"
+
+
 def image_path(store: Path, key: str) -> Path:
     """Return where the packed file of a key stands."""
     return store / f"{key}.sqfs"

@@ -18,7 +18,7 @@ from pytest_otval.images.locks import locked
 from pytest_otval.images.making import Ground, Maker, Pull
 from pytest_otval.images.model import Files, Image, ImageRequest
 from pytest_otval.images.plan import dockerfile_plan
-from pytest_otval.images.record import Record, image_files, is_usable, read_record
+from pytest_otval.images.record import Record, image_files, is_usable, lock_path, read_record
 from pytest_otval.images.steps import BuildPlan, base_plan, files_plan, first_copy, last_command
 from pytest_otval.profile import Profile
 from pytest_otval.sandbox.admission import Admission
@@ -147,7 +147,7 @@ class Images:
             return image
         self._failed.require_unknown(plan.key, seconds, limits)
         self._store.mkdir(parents=True, exist_ok=True)
-        with locked(self._store / f"{plan.key}.lock"):
+        with locked(lock_path(self._store, plan.key)):
             image = self._stored(plan)
             if image is not None:
                 return image

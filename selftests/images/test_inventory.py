@@ -3,8 +3,9 @@ import os
 import pytest
 from filelock import FileLock
 
-from pytest_otval.images.inventory import Use, Verifier, is_locked, keys_of, locked_now, remove_image, use_of
-from pytest_otval.images.record import image_path, record_path
+from pytest_otval.images.inventory import Use, Verifier, is_locked, keys_of, remove_image, use_of
+from pytest_otval.images.locks import locked_now
+from pytest_otval.images.record import image_path, lock_path, record_path
 from selftests.images.store_of_images import add_image, key_of
 
 
@@ -75,7 +76,8 @@ def test_faults_of_an_image_and_of_what_lies_on_it(tmp_path, spoil, says):
 def test_lock_is_held_by_one(tmp_path):
     key = key_of(1)
     assert not is_locked(tmp_path, key)
-    with locked_now(tmp_path, key) as first, locked_now(tmp_path, key) as second:
+    lock = lock_path(tmp_path, key)
+    with locked_now(lock) as first, locked_now(lock) as second:
         assert (first, second) == (True, False)
         assert is_locked(tmp_path, key)
     assert not is_locked(tmp_path, key)

@@ -3,6 +3,9 @@
 import errno
 import os
 import socket
+import threading
+import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -46,16 +49,12 @@ def test_two_half_names_differ(tmp_path):
     assert half_name(tmp_path / "a") != half_name(tmp_path / "a")
 
 
-@pytest.mark.parametrize("error", [NotImplementedError("no flock"), OSError(errno.ENOLCK, "no locks")])
-def test_without_locks_work_is_done_twice_at_worst(tmp_path, monkeypatch, error):
-    class Lockless:
-        def __init__(self, path):
-            pass
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_without_locks_work_is_done_twice_at_worst(tmp_path, monkeypatch, number):
+    def lockless(handle, how):
+        raise OSError(number, "no locks")
 
-        def acquire(self):
-            raise error
-
-    monkeypatch.setattr(locks, "FileLock", Lockless)
+    monkeypatch.setattr(locks.fcntl, "flock", lockless)
     with locked(tmp_path / "x.lock"), locked(tmp_path / "x.lock"):
         pass
 
@@ -70,3 +69,29 @@ def test_a_lock_leaves_no_file(tmp_path):
     with locked(tmp_path / "x.lock"):
         assert (tmp_path / "x.lock").exists()
     assert not list(tmp_path.iterdir())
+
+
+def test_never_two_at_once(tmp_path, monkeypatch):
+    """Though each removes the lock file at its end: who waits for it must not go on with a file that is gone."""
+    unlink = Path.unlink
+    inside, most = [], []
+
+    def slowly(path, missing_ok=False):
+        time.sleep(0.1)
+        unlink(path, missing_ok)
+
+    def work(begin, seconds):
+        time.sleep(begin)
+        with locked(tmp_path / "x.lock"):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(seconds)
+            inside.pop()
+
+    monkeypatch.setattr(Path, "unlink", slowly)
+    workers = [threading.Thread(target=work, args=times) for times in ((0, 0.05), (0.02, 0.3), (0.25, 0.01))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert (most, list(tmp_path.iterdir())) == ([1, 1, 1], [])
