@@ -88,6 +88,7 @@ class FakeSandbox:
     """Why the container of this number (the first is 0) does not start; "" where it does."""
     containers: list[FakeContainer] = field(default_factory=list)
     removed: list[Path] = field(default_factory=list)
+    has_artifacts: bool = False
     layers: list[tuple[str, str]] = field(default_factory=list)
     """What was done to writable layers."""
 
@@ -123,8 +124,11 @@ class FakeSandbox:
     def save_layer(self, overlay: Path, target: Path) -> None:
         self.layers.append(("saved", target.name))
 
+    def layer_holds(self, overlay: Path, path: str) -> bool:
+        return self.has_artifacts
+
     def restore_layer(self, overlay: Path, restores: Callable[[str], bool], saved: Path | None) -> None:
-        self.layers += [("restored", name) for name in ("app", "srv", "usr") if restores(name)]
+        self.layers += [("restored", name) for name in ("app", "srv", "tests", "usr") if restores(name)]
 
     @property
     def commands(self) -> list[Command]:

@@ -158,6 +158,10 @@ class ApptainerSandbox:
         """See ``base.Sandbox``."""
         self._files.copy(overlay / UPPER, target)
 
+    def layer_holds(self, overlay: Path, path: str) -> bool:
+        """See ``base.Sandbox``."""
+        return self._files.holds(overlay / UPPER, path.strip("/").split("/"))
+
     def restore_layer(self, overlay: Path, restores: Callable[[str], bool], saved: Path | None) -> None:
         """See ``base.Sandbox``."""
         upper = overlay / UPPER
@@ -166,9 +170,9 @@ class ApptainerSandbox:
         left = [name for name in self._files.names(upper) if restores(name)]
         if left:
             raise OSError(f"{upper}: {left[0]!r} cannot be removed")
-        for name in filter(restores, self._files.names(saved) if saved is not None else ()):
-            assert saved is not None
-            self._files.copy(saved / name, upper / name)
+        if saved is not None:
+            for name in filter(restores, self._files.names(saved)):
+                self._files.copy(saved / name, upper / name)
 
     @property
     def loses_owners(self) -> bool:

@@ -178,6 +178,12 @@ class Sandbox(Protocol):
     def save_layer(self, overlay: Path, target: Path) -> None:
         """Copy a writable layer to the new folder ``target``. Raises OSError."""
 
+    def layer_holds(self, overlay: Path, path: str) -> bool:
+        """Whether a writable layer has anything in a folder (absolute, as containers see it), or may have.
+
+        False where it is no folder, or links lead to it. No container of the layer may be alive.
+        """
+
     def restore_layer(self, overlay: Path, restores: Callable[[str], bool], saved: Path | None) -> None:
         """Take out of a writable layer what it has at its top under the names chosen, so that the image's shows again.
 

@@ -17,6 +17,8 @@ from typing import Any, BinaryIO
 
 import sh
 
+from pytest_otval.sandbox.base import WHITEOUT
+
 _FIND = 'find "$1" -mindepth 1 -xdev -ignore_readdir_race -cnewer "$2" -printf "%y %P\\0"'
 """Writes what ``touched`` tells."""
 
@@ -57,22 +59,38 @@ class FilesOfContainers:
             self._run("sh", "-c", 'chmod -R -f u+rwX -- "$1"; rm -rf --one-file-system -- "$1"', "sh", folder)
 
     def names(self, folder: Path) -> list[str]:
-        """Return the names in ``folder``, which need not exist; its mode may be widened for it."""
+        """Return the names in ``folder``, which need not exist."""
         try:
             return [path.name for path in folder.iterdir()]
         except FileNotFoundError:
             return []
         except PermissionError:
-            found = self._run(
-                "sh", "-c", 'chmod u+rwx -- "$1"; find "$1" -mindepth 1 -maxdepth 1 -print0', "sh", folder
-            )
-            return [Path(path).name for path in found.split("\0") if path]
+            argv = ("find", folder, "-mindepth", "1", "-maxdepth", "1", "-printf", "%f\\0")
+            found = self._run(*argv, prefix=self._looking, _decode_errors="surrogateescape")
+            return [name for name in found.split("\0") if name]
+
+    def holds(self, top: Path, parts: Sequence[str]) -> bool:
+        """Whether the folder at ``parts`` below ``top`` has anything in it, or cannot be looked into.
+
+        Marks of fuse-overlayfs are nothing. False where one on the way is no folder; links are not followed.
+        """
+        folder = top
+        try:
+            for part in parts:
+                folder = folder / part
+                if not stat.S_ISDIR(folder.lstat().st_mode):
+                    return False
+            return not all(path.name.startswith(WHITEOUT) for path in folder.iterdir())
+        except FileNotFoundError:
+            return False
+        except PermissionError:
+            return True
 
     def copy(self, source: Path, target: Path) -> None:
         """Copy a file or folder with owners, modes, links and marks of removal. Raises OSError."""
         if os.path.lexists(source):
             try:
-                self._run("cp", "-a", "--reflink=auto", "--", source, target, _ok_code=0)
+                self._run("cp", "-a", "--reflink=auto", "--", source, target, prefix=self._looking, _ok_code=0)
             except sh.ErrorReturnCode as error:
                 words = error.stderr.decode(errors="replace").strip().splitlines()
                 raise OSError(words[-1] if words else f"{source} cannot be copied") from None

@@ -1,6 +1,7 @@
 """Between agent and verifier: what goes from the layer, and what is carried over.
 
-The host never follows a path inside the layer: programs of ours do, in a container of their own.
+The host never follows a path inside the layer: it looks at names at its top alone. Where something is carried over,
+programs of ours do the rest, in a container of their own.
 """
 
 from __future__ import annotations
@@ -26,32 +27,38 @@ HAND_OVER_SECONDS = 600
 ARTIFACTS = "/logs/artifacts"
 """Carried over beside what task.toml declares; a shared verifier finds it where the agent left it."""
 
+_GRADERS = ("tests", "logs", "solution", "setup_files", ".otval-runtime")
+"""What an agent may leave at the top that only graders may own."""
 _HOMES = PurePosixPath("/home")
 
 _CLEAR = f"""
 B={TOOLBOX}/busybox
 $B rm -rf /.otval-artifacts
 test -d {ARTIFACTS} -a ! -L {ARTIFACTS} -a ! -L /logs && $B mv {ARTIFACTS} /.otval-artifacts
-$B rm -rf /tests /logs /solution /setup_files /.otval-runtime
+$B rm -rf {" ".join(f"/{name}" for name in _GRADERS)}
 $B mkdir -p /tests /logs/agent /logs/verifier
 $B mv /.otval-artifacts {ARTIFACTS} 2>/dev/null || $B mkdir {ARTIFACTS}
 """
+
+_MAKE_FOLDERS = f"{TOOLBOX}/busybox mkdir -p /logs/agent {ARTIFACTS}"
 
 
 @dataclass(frozen=True, slots=True)
 class Handed:
     """What a verifier's container unpacks before it grades."""
 
-    archive: Path
-    removing: str = ""
-    """The shell command that makes room for it; empty for none."""
+    archive: Path | None
+    """None where nothing is carried over."""
+    before: str = ""
+    """A shell command that makes room; empty for none."""
 
     def unpack(self, container: Container, folder: Path) -> None:
         """Unpack it in a container that sees it in its inbox. Raises Conclusion ``tampered``."""
-        if self.removing:
-            command = Command([f"{TOOLBOX}/sh", "-c", self.removing], folder / "room.txt")
+        if self.before:
+            command = Command([f"{TOOLBOX}/sh", "-c", self.before], folder / "room.txt")
             require_end(container.run(limited(command)), "the hand-over", "tampered")
-        extract(container, f"{INBOX}/{self.archive.name}", "/", folder)
+        if self.archive is not None:
+            extract(container, f"{INBOX}/{self.archive.name}", "/", folder)
 
 
 class HandOver:
@@ -72,20 +79,31 @@ class HandOver:
         """
         if not self._layer.written:
             return None
-        separate = step.verifier_mode == "separate"
-        restoring = None if separate else self._restoring(step)
         raw, clean = folder / "handed.raw.tar", folder / "handed.tar"
-        self._clear(raw, folder, self._collect_script(step) if separate else restoring.collecting if restoring else "")
-        if separate:
+        if step.verifier_mode == "separate":
+            self._clear_inside(raw, folder, self._collect_script(step))
             self._clean_artifacts(step, raw, clean)
             return Handed(clean)
-        if restoring is None:
-            return None
-        restoring.clean(raw, clean)
-        self._layer.restore(restoring)
-        return Handed(clean, restoring.removing) if restoring.carried else None
+        restoring = self._restoring(step)
+        if restoring is not None and restoring.carried:
+            self._clear_inside(raw, folder, restoring.collecting)
+            restoring.clean(raw, clean)
+            handed: Handed | None = Handed(clean, restoring.removing)
+        else:
+            handed = self._clear(raw, folder)
+        if restoring is not None:
+            self._layer.restore(restoring)
+        return handed
 
-    def _clear(self, raw: Path, folder: Path, collecting: str) -> None:
+    def _clear(self, raw: Path, folder: Path) -> Handed | None:
+        """Clear a layer of which nothing is carried over; artifacts that are there need a container for it."""
+        if self._layer.holds(ARTIFACTS):
+            self._clear_inside(raw, folder, "")
+            return None
+        self._layer.clear(_GRADERS)
+        return Handed(None, _MAKE_FOLDERS)
+
+    def _clear_inside(self, raw: Path, folder: Path, collecting: str) -> None:
         with self._layer.container("none", []) as container, raw.open("wb") as stream:
             if collecting:
                 command = Command([f"{TOOLBOX}/sh", "-c", collecting], folder / "handed.txt", stdout=stream.fileno())

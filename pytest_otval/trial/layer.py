@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_otval.core import Conclusion, Network
+from pytest_otval.images.failures import nearly_full
 from pytest_otval.images.model import Files, Image, ImageRequest
 from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.sandbox.admission import Admission
 from pytest_otval.sandbox.base import (
     TOOLBOX,
+    WHITEOUT,
     Bind,
     CommandResult,
     Container,
@@ -80,13 +82,35 @@ class Layer:
             raise Conclusion(reason, f"no container starts: {error}") from None
 
     def remember(self) -> None:
-        """Note what set-up changed: it is no agent's, and comes back when an agent's changes go. Raises OSError."""
+        """Note what set-up changed: it is no agent's, and comes back when an agent's changes go. Raises Conclusion."""
         self._set_up = self.folder / "set-up"
-        self.bench.sandbox.save_layer(self.overlay, self._set_up)
+        with self._told():
+            self.bench.sandbox.save_layer(self.overlay, self._set_up)
+
+    def holds(self, path: str) -> bool:
+        """Whether something that was written may lie in a folder; no link is followed."""
+        return self.bench.sandbox.layer_holds(self.overlay, path)
+
+    def clear(self, names: Collection[str]) -> None:
+        """Take out what was written at the top under these names. Raises Conclusion."""
+        with self._told():
+            self.bench.sandbox.restore_layer(self.overlay, lambda name: name.removeprefix(WHITEOUT) in names, None)
 
     def restore(self, restoring: Restoring) -> None:
-        """Put back the image's own, and what set-up changed. Raises OSError."""
-        self.bench.sandbox.restore_layer(self.overlay, restoring.restores, self._set_up)
+        """Put back the image's own, and what set-up changed. Raises Conclusion."""
+        with self._told():
+            self.bench.sandbox.restore_layer(self.overlay, restoring.restores, self._set_up)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Tell what a layer cannot be read or changed for: a full disk, else what was made of it."""
+        try:
+            yield
+        except OSError as error:
+            if nearly_full(self.folder):
+                words = f"the scratch {self.folder.parent} is full: free some space or set OT_SCRATCH"
+                raise Conclusion("host-disk-full", words) from None
+            raise Conclusion("tampered", f"the trial's files cannot be put back: {error}") from None
 
     def _covers(self, with_libraries: bool) -> list[Bind]:
         """Hide what the runtime would run of the container's root before any program of ours: /.singularity.d/env/*.sh.

@@ -48,7 +48,7 @@ class VerifierPhase:
         binds = [Bind(logs, "/logs/verifier")]
         if self._copies_tests(step):
             binds.append(Bind(self._tests(step, folder), "/tests"))
-        if handed is not None:
+        if handed is not None and handed.archive is not None:
             inbox = folder / "verifier-inbox"
             inbox.mkdir()
             handed.archive.replace(inbox / handed.archive.name)

@@ -50,7 +50,7 @@ class WatchingSandbox:
         self.flavour, self.maps_uids = inner.flavour, inner.maps_uids
         self.shell_line, self.size, self.remove = inner.shell_line, inner.size, inner.remove
         self.make_readable, self.touched, self.read = inner.make_readable, inner.touched, inner.read
-        self.save_layer, self.restore_layer = inner.save_layer, inner.restore_layer
+        self.save_layer, self.restore_layer, self.layer_holds = inner.save_layer, inner.restore_layer, inner.layer_holds
 
     @contextmanager
     def open(self, spec: ContainerSpec) -> Iterator[Container]:

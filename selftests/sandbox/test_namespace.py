@@ -163,6 +163,32 @@ def test_remove_of_what_is_no_folder(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_that_is_closed_to_its_owner(tmp_path):
+    """Its names, of whatever bytes, and a copy of what is in it; nothing is opened for good."""
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    odd = os.fsencode(closed) + b"/\xff\n"
+    os.close(os.open(odd, os.O_CREAT | os.O_WRONLY, 0))
+    closed.chmod(0)
+    assert FILES.names(closed) == [os.fsdecode(b"\xff\n")]
+    FILES.copy(closed, tmp_path / "copy")
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("closed", "copy")] == [0, 0]
+    assert FILES.names(tmp_path / "copy") == [os.fsdecode(b"\xff\n")]
+
+
+def test_what_a_folder_holds(tmp_path):
+    (tmp_path / "logs" / "artifacts").mkdir(parents=True)
+    assert not FILES.holds(tmp_path, ["logs", "artifacts"])
+    (tmp_path / "logs" / "artifacts" / ".wh..wh..opq").touch()
+    assert not FILES.holds(tmp_path, ["logs", "artifacts"])
+    os.mkfifo(tmp_path / "logs" / "artifacts" / "pipe")
+    assert FILES.holds(tmp_path, ["logs", "artifacts"])
+    assert not FILES.holds(tmp_path, ["logs", "no"])
+    (tmp_path / "link").symlink_to(tmp_path / "logs")
+    assert not FILES.holds(tmp_path, ["link", "artifacts"])
+    assert not FILES.holds(tmp_path, ["logs", "artifacts", "pipe"])
+
+
 def test_names_and_copies(hostile, tmp_path):
     """As they are: links as links, a FIFO as one, and without a wait for it."""
     source = tmp_path / "source"

@@ -75,7 +75,7 @@ def test_what_is_put_back(fake_machine, tmp_path, level, restored):
     task = make_task(tmp_path, toml=toml, files={"setup_files/setup.sh": "#!/bin/sh\n"})
     ask("oracle", machine, Question(task, DatasetSettings(), tmp_path / "evidence"))
     saved = [("saved", "set-up")] if restored else []
-    assert machine.sandbox.layers == [*saved, *(("restored", name) for name in restored)]
+    assert machine.sandbox.layers == [*saved, ("restored", "tests"), *(("restored", name) for name in restored)]
 
 
 def test_a_list_of_what_is_kept_that_is_wrong(fake_machine, tmp_path):
