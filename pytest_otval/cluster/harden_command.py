@@ -60,7 +60,8 @@ def _wishes(arguments: argparse.Namespace) -> Wishes:
         f"it needs {arguments.runtime}, which is not in the cache with a Python of its own:"
         f" python -m pytest_otval runtime build {arguments.runtime}, or --no-runtime"
     )
-    return Wishes(None if newest is None else Reference.of(newest), own_shell=arguments.shebang, missing=missing)
+    runtime = None if newest is None else Reference.of(newest)
+    return Wishes(runtime, own_shell=arguments.shebang, name=arguments.runtime, missing=missing)
 
 
 def _write(proposal: Proposal, folder: Path, name: str) -> bool:

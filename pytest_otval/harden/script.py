@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Literal
 
 from pytest_otval.checks.bash_syntax import shell_error
 from pytest_otval.checks.verify_walk import UNKNOWN as UNKNOWN_PATH
@@ -28,6 +29,10 @@ _PLAIN = re.compile(r"[\w./+-]+", re.ASCII)
 _OWN_CONFIG = ("-c", "--config-file", "--rootdir", "--confcutdir")
 
 
+Given = Literal["runtime", "image", "unknown"]
+"""What OT_PYTHON may be: the Python of a runtime that has pytest; the image's; of another runtime, if that has one."""
+
+
 class NotUnderstoodError(Exception):
     """Nothing is proposed for a script; the text says why, with the line."""
 
@@ -43,16 +48,13 @@ class Hardened:
     """What stays as it is, and why."""
 
 
-def hardened(raw: bytes, facts: Facts, may_have_runtime: bool = True) -> Hardened | None:
-    """Return a script as it should be; None where no pytest is started in it. Raises NotUnderstoodError.
-
-    ``may_have_runtime``: the tests may run in another Python than the image's.
-    """
+def hardened(raw: bytes, facts: Facts, given: Given = "runtime") -> Hardened | None:
+    """Return a script as it should be; None where no pytest is started in it. Raises NotUnderstoodError."""
     crlf = b"\r\n" in raw
     source = raw.replace(b"\r\n", b"\n")
     if b"\r" in source or (crlf and raw.count(b"\n") != raw.count(b"\r\n")):
         raise NotUnderstoodError("it has line ends of several kinds")
-    work = _Work(source, facts, may_have_runtime)
+    work = _Work(source, facts, given)
     if not work.begin():
         return None
     work.harden()
@@ -69,7 +71,7 @@ class _Work:
 
     source: bytes
     facts: Facts
-    may_have_runtime: bool
+    given: Given
     folder: str = WORKDIR
     """Where it is started."""
     edits: Edits = field(default_factory=Edits)
@@ -95,7 +97,7 @@ class _Work:
         inner = False
         for command in self.all:
             if (text := _given_text(command)) is not None:
-                inner = _Work(text.encode(), self.facts, self.may_have_runtime, UNKNOWN_PATH).begin() or inner
+                inner = _Work(text.encode(), self.facts, self.given, UNKNOWN_PATH).begin() or inner
                 continue
             call = call_of(command)
             if call is None or (call.form != "done" and is_guarded(command.node)):
@@ -144,9 +146,9 @@ class _Work:
         if plugins and uv:
             what = f"line {uv[0].line}: uv brings the plugin that has {plugins[0].partition('=')[0]}"
             raise NotUnderstoodError(f"{what}: make a runtime of it (docs/runtimes.md)")
-        if uv and not self.may_have_runtime:
+        if uv and self.given != "runtime":
             raise NotUnderstoodError(f"line {uv[0].line}: uv brings pytest, and there is to be no runtime in its place")
-        wanted = self.may_have_runtime and not missing and not plugins
+        wanted = self.given == "runtime" and not missing and not plugins
         if missing and any(call.form != "done" for _, call in self.found):
             self.notes.append(f"the tests import {', '.join(missing[:3])}: pytest stays in the Python that has it")
         return wanted
@@ -169,7 +171,8 @@ class _Work:
         environment = call.environment or self.environment
         python = f"{environment}/bin/python3" if environment else call.python.strip("\"'")
         self.uses_runtime = self.uses_runtime or runtime
-        program = f'"{python}"' if environment and not runtime else f'"${{OT_PYTHON:-{python}}}"'
+        of_environment = environment and not runtime
+        program = f'"{python}"' if of_environment or self.given == "unknown" else f'"${{OT_PYTHON:-{python}}}"'
         self.edits.replace(start, end, f"{program} -I -m pytest{options}")
 
     def _options(self, command: Command, call: Call, runs: list[Run]) -> str:
@@ -233,7 +236,7 @@ class _Work:
         text = _given_text(command)
         if text is None:
             return
-        work = _Work(text.encode(), self.facts, self.may_have_runtime, UNKNOWN_PATH)
+        work = _Work(text.encode(), self.facts, self.given, UNKNOWN_PATH)
         if work.begin():
             work.environment, work.conda = self.environment, self.conda
             work.harden()

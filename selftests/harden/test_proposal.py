@@ -74,9 +74,30 @@ def test_a_runtime_that_the_task_has_is_kept(task):
     assert "names no runtime" in propose(task, WISHES).notes[0]
 
 
+def test_another_runtime_of_the_task_is_not_taken_for_one_with_pytest(task):
+    other = Reference("tools-0123456789ab", "b" * 64, "/opt/tools")
+    (task.path / "tests" / VERIFIER_JSON).write_text(json.dumps(other.as_dict()))
+    (task.path / "tests" / "test.sh").write_text("#!/bin/bash\npip install pytest\npytest /tests/test_x.py\n")
+    for wishes in (Wishes(RUNTIME, own_shell=True), Wishes(None), Wishes(None, may_have_runtime=False)):
+        proposal = propose(task, wishes)
+        (only,) = proposal.texts
+        assert only.after.startswith(b'#!/bin/bash\npip install pytest\n"python3" -I -m pytest ')
+        why = "tests/test.sh: its runtime tools may have no pytest: give --runtime tools if it has"
+        assert proposal.notes == ([why] if wishes.may_have_runtime else [])
+    (only,) = propose(task, Wishes(None, own_shell=True, name="tools")).texts
+    assert only.after.startswith(b"#!/opt/tools/bin/bash\nif [ -z")
+    (task.path / "tests" / "test.sh").write_text("#!/bin/bash\nuvx pytest /tests/test_x.py\n")
+    assert why in propose(load_task(task.path, "x"), WISHES).notes
+
+
 def test_the_runtimes_shell(task):
     proposal = propose(task, Wishes(RUNTIME, own_shell=True))
     assert proposal.texts[0].after.startswith(b"#!/opt/otval/runtimes/python-verifier/bin/bash\n")
+    asks = "#!/bin/bash\nsource ot-runtime.sh\not_runtime python-verifier || ./install\npytest /tests/test_x.py\n"
+    (task.path / "tests" / "test.sh").write_text(asks)
+    proposal = propose(load_task(task.path, "x"), Wishes(RUNTIME, own_shell=True))
+    assert [text.after.startswith(b"#!/bin/bash\n") for text in proposal.texts] == [True]
+    assert f"no {VERIFIER_JSON} names python-verifier" in proposal.notes[0]
 
 
 def test_scripts_that_the_test_script_names(task):

@@ -18,13 +18,13 @@ OWN = "-c /dev/null --rootdir=/tests"
 
 @pytest.fixture
 def harden(tmp_path):
-    def run(script, tests="", may_have_runtime=True, **files):
+    def run(script, tests="", given="runtime", **files):
         files = {"tests/test_x.py": tests, "environment/Dockerfile": PLAIN, **files}
         facts = facts_of(tmp_path, files)
-        found = hardened(f"#!/bin/bash\n{script}\n".encode(), facts, may_have_runtime)
+        found = hardened(f"#!/bin/bash\n{script}\n".encode(), facts, given)
         if found is None:
             return None
-        again = hardened(found.content, facts, may_have_runtime)
+        again = hardened(found.content, facts, given)
         assert again is None or again.content == found.content, "a second time there is nothing to do"
         run.notes, run.needs_runtime = found.notes, found.needs_runtime
         return found.content.decode().removeprefix("#!/bin/bash\n").removesuffix("\n")
@@ -125,7 +125,17 @@ def test_by_uv_where_no_python_is_given(harden):
     with pytest.raises(NotUnderstoodError, match="requests"):
         harden(script, "import requests")
     with pytest.raises(NotUnderstoodError, match="no runtime"):
-        harden(script, may_have_runtime=False)
+        harden(script, given="image")
+
+
+def test_where_nobody_knows_what_the_given_python_is(harden):
+    """The task's runtime is another one: its Python may lack pytest, and so what fetches it stays, too."""
+    script = "pip install pytest\n. /opt/v/bin/activate\npytest /tests"
+    done = harden(script, given="unknown")
+    assert done.startswith("pip install pytest\n")
+    assert done.endswith(f'"/opt/v/bin/python3" -I -m pytest {OWN} /tests')
+    assert harden("bash -c 'pytest /tests'", given="unknown") == f"bash -c '\"python3\" -I -m pytest {OWN} /tests'"
+    assert not harden.needs_runtime
 
 
 def test_other_installations_stay(harden):
