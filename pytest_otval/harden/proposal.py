@@ -134,7 +134,7 @@ def _script(proposal: Proposal, facts: Facts, source: Source, wishes: Wishes) ->
         if wishes.runtime is None:
             proposal.notes.append(f"{source.path}: {wishes.missing}")
             return
-        json_path = posixpath.join(posixpath.dirname(source.path), VERIFIER_JSON)
+        json_path = posixpath.join(_test_folder(facts, source), VERIFIER_JSON)
         if all(text.path != json_path for text in proposal.texts):
             new.append(NewText(json_path, None, _json(wishes.runtime)))
     if wishes.own_shell and found.needs_runtime:
@@ -149,6 +149,12 @@ def _script(proposal: Proposal, facts: Facts, source: Source, wishes: Wishes) ->
         proposal.texts.append(NewText(source.path, source.raw, content))
     proposal.texts += new
     proposal.notes += [f"{source.path}: {note}" for note in (*notes, *found.notes)]
+
+
+def _test_folder(facts: Facts, source: Source) -> str:
+    """Return the folder that lies at /tests and has a script: there a runtime's file is looked for."""
+    folders = facts.context.test_folders(facts.step)
+    return next((folder for folder in folders if source.path.startswith(f"{folder}/")), folders[0])
 
 
 def _runtime_of(step: Step) -> Reference | str | None:

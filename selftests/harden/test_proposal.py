@@ -107,6 +107,25 @@ def test_scripts_that_the_test_script_names(task):
     assert paths == ["tests/run.sh", f"tests/{VERIFIER_JSON}"]
 
 
+def test_the_runtimes_file_lies_where_trials_look_for_it(task):
+    (task.path / "tests" / "sub").mkdir()
+    (task.path / "tests" / "test.sh").write_text("#!/bin/bash\nbash /tests/sub/run.sh\n")
+    (task.path / "tests" / "sub" / "run.sh").write_text(TEST)
+    propose(load_task(task.path, "x"), WISHES).write(task.path)
+    assert b"OT_PYTHON" in (task.path / "tests" / "sub" / "run.sh").read_bytes()
+    assert read_reference(task.path / "tests" / VERIFIER_JSON) == RUNTIME
+
+
+def test_of_steps_that_share_a_script_each_finds_the_runtime(tmp_path):
+    toml = TOML + '\n[[steps]]\nname = "one"\n\n[[steps]]\nname = "two"\n'
+    names = {"instruction.md": "x\n", "tests/test.sh": "#!/bin/bash\nbash /tests/run.sh\n"}
+    files = {f"steps/{step}/{name}": text for step in ("one", "two") for name, text in names.items()}
+    task = make_task(tmp_path, files={"tests/run.sh": TEST, "tests/test_x.py": "", **files}, toml=toml)
+    propose(task, WISHES).write(task.path)
+    for step in load_task(task.path, "x").steps:
+        assert any(read_reference(folder / VERIFIER_JSON) == RUNTIME for folder in (step.tests, step.shared_tests))
+
+
 def test_steps_share_what_they_share(tmp_path):
     toml = TOML + '\n[[steps]]\nname = "one"\n\n[[steps]]\nname = "two"\n'
     files = {f"steps/{step}/{name}": "x\n" for step in ("one", "two") for name in ("instruction.md", "tests/data.txt")}
