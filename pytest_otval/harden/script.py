@@ -17,7 +17,17 @@ from pytest_otval.harden.facts import Facts
 from pytest_otval.harden.preparing import guard
 from pytest_otval.harden.pytest_call import Call, call_of
 from pytest_otval.harden.restoring import restored
-from pytest_otval.harden.tree import Command, Edits, commands, indent_of, is_guarded, parse, statement_of
+from pytest_otval.harden.tree import (
+    Command,
+    Edits,
+    commands,
+    indent_of,
+    is_guarded,
+    parse,
+    statement_of,
+    to_bytes,
+    to_text,
+)
 
 _SHELLS = ("bash", "sh", "dash")
 _LOGIN_SHEBANG = re.compile(rb"\A(#![^\n]*/(?:env +-S +)?(?:ba|da)?sh)((?: +(?:-l|-i|-li|-il|--login))+)(?=[ \n])")
@@ -59,7 +69,7 @@ def hardened(raw: bytes, facts: Facts, given: Given = "runtime") -> Hardened | N
         return None
     work.harden()
     content = work.edits.applied(source)
-    error = shell_error(content.decode("utf-8", "surrogateescape").encode("utf-8", "replace").decode())
+    error = shell_error(to_text(content).encode("utf-8", "replace").decode())
     if parse(content) is None or (error is not None):
         raise NotUnderstoodError("what it would become is no shell script")
     return Hardened(content.replace(b"\n", b"\r\n") if crlf else content, work.uses_runtime, tuple(work.notes))
@@ -97,7 +107,7 @@ class _Work:
         inner = False
         for command in self.all:
             if (text := _given_text(command)) is not None:
-                inner = _Work(text.encode(), self.facts, self.given, UNKNOWN_PATH).begin() or inner
+                inner = self._inner(text).begin() or inner
                 continue
             call = call_of(command)
             if call is None or (call.form != "done" and is_guarded(command.node)):
@@ -163,8 +173,8 @@ class _Work:
         self._deliver(command, runs)
         if call.form == "uv":
             self.uses_runtime = True
-            before = self._bytes(command.node.start_byte, start)
-            after = self._bytes(end, command.node.end_byte)
+            before = to_text(self.source[command.node.start_byte : start])
+            after = to_text(self.source[end : command.node.end_byte])
             given = f'{before}"$OT_PYTHON" -I -m pytest{options}{after}'
             self._put(command, f'if [ -n "${{OT_PYTHON:-}}" ]; then {given}; else {command.source}; fi')
             return
@@ -236,13 +246,12 @@ class _Work:
         text = _given_text(command)
         if text is None:
             return
-        work = _Work(text.encode(), self.facts, self.given, UNKNOWN_PATH)
+        work = self._inner(text)
         if work.begin():
             work.environment, work.conda = self.environment, self.conda
             work.harden()
             word = next(word for word in command.words if word.text == text)
-            inner = work.edits.applied(text.encode()).decode()
-            self.edits.replace(word.start, word.end, f"'{inner}'")
+            self.edits.replace(word.start, word.end, f"'{to_text(work.edits.applied(work.source))}'")
             self.notes += work.notes
             self.uses_runtime = self.uses_runtime or work.uses_runtime
 
@@ -258,8 +267,9 @@ class _Work:
         else:
             self.notes.append(f"line {command.line}: git takes {found.missing} from the agent's repository")
 
-    def _bytes(self, start: int, end: int) -> str:
-        return self.source[start:end].decode("utf-8", "surrogateescape")
+    def _inner(self, text: str) -> _Work:
+        """Return the work on a text that a shell is given to run."""
+        return _Work(to_bytes(text), self.facts, self.given, UNKNOWN_PATH)
 
 
 def _given_text(command: Command) -> str | None:

@@ -73,7 +73,7 @@ class Edits:
         """Return the script with all of them."""
         ordered = sorted(enumerate(self.made), key=lambda one: (one[1][0], one[1][1], one[0]))
         for _, (start, end, text) in reversed(ordered):
-            source = source[:start] + text.encode() + source[end:]
+            source = source[:start] + to_bytes(text) + source[end:]
         return source
 
 
@@ -138,7 +138,17 @@ def _with_unknown(node: Syntax) -> str:
 
 
 def _text(node: Syntax) -> str:
-    return (node.text or b"").decode("utf-8", "surrogateescape")
+    return to_text(node.text or b"")
+
+
+def to_text(content: bytes) -> str:
+    """Return a piece of a script as text; ``to_bytes`` gives back every byte, also what is no UTF-8."""
+    return content.decode("utf-8", "surrogateescape")
+
+
+def to_bytes(text: str) -> bytes:
+    """Return what ``to_text`` was given."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def statement_of(node: Syntax) -> Syntax:

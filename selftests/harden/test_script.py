@@ -21,13 +21,13 @@ def harden(tmp_path):
     def run(script, tests="", given="runtime", **files):
         files = {"tests/test_x.py": tests, "environment/Dockerfile": PLAIN, **files}
         facts = facts_of(tmp_path, files)
-        found = hardened(f"#!/bin/bash\n{script}\n".encode(), facts, given)
+        found = hardened(f"#!/bin/bash\n{script}\n".encode("utf-8", "surrogateescape"), facts, given)
         if found is None:
             return None
         again = hardened(found.content, facts, given)
         assert again is None or again.content == found.content, "a second time there is nothing to do"
         run.notes, run.needs_runtime = found.notes, found.needs_runtime
-        return found.content.decode().removeprefix("#!/bin/bash\n").removesuffix("\n")
+        return found.content.decode("utf-8", "surrogateescape").removeprefix("#!/bin/bash\n").removesuffix("\n")
 
     return run
 
@@ -176,6 +176,29 @@ def test_git_gives_no_tests_that_tests_has(harden):
 
 
 @pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("bash -c 'pytest /tests \udcff'", f"bash -c '{RUN} {OWN} /tests \udcff'"),
+        (
+            "/opt/\udcff/bin/python3 -m pytest /tests",
+            f'"${{OT_PYTHON:-/opt/\udcff/bin/python3}}" -I -m pytest {OWN} /tests',
+        ),
+        (
+            "uvx pytest /tests -k \udcff",
+            f'if [ -n "${{OT_PYTHON:-}}" ]; then "$OT_PYTHON" -I -m pytest {OWN} /tests -k \udcff;'
+            " else uvx pytest /tests -k \udcff; fi",
+        ),
+        (
+            "git checkout HEAD -- tests/\udcff.py\npytest /tests",
+            f"git checkout HEAD -- tests/\udcff.py\n{RUN} {OWN} /tests",
+        ),
+    ],
+)
+def test_bytes_that_are_no_utf8_stay(harden, before, after):
+    assert harden(before) == after
+
+
+@pytest.mark.parametrize(
     ("script", "why"),
     [
         ("if", "syntax"),
@@ -185,6 +208,7 @@ def test_git_gives_no_tests_that_tests_has(harden):
         ("conda run -n t pytest /tests", "line 2: how this starts pytest"),
         ("python3 -O -m pytest /tests", "line 2: how this starts pytest"),
         ("conda activate t\npytest /tests", "line 2: conda activates an environment"),
+        (". /opt/\udcff/bin/activate\npytest /tests", "line 2: what it activates cannot be told"),
         ('eval "$(conda shell.bash hook)"\npytest /tests', "line 2: conda writes"),
         ("true\r\npytest /tests", "line ends"),
     ],
@@ -210,7 +234,7 @@ def test_shebang_and_line_ends(tmp_path):
 WORDS = st.sampled_from(
     ["pytest", "/tests", "-c", "'", '"', "$(", ")", "`", "<<E", "E", "\n", ";", "&&", "|", "if", "then", "fi", "bash",
      "-lc", "source", "/v/bin/activate", "uvx", "-w", "git", "checkout", "--", "x=1", "${", "}", "\\", "\x00",
-     "é", "\udcff"]
+     "é", "\udcff", "'pytest /tests \udcff'", '"-k\udcff"', "/\udcff/bin/python3", "-m"]
 )  # fmt: skip
 
 
