@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Literal
 
 from pytest_otval.checks.bash_syntax import shell_error
@@ -20,6 +20,7 @@ from pytest_otval.harden.restoring import restored
 from pytest_otval.harden.tree import (
     Command,
     Edits,
+    Word,
     commands,
     indent_of,
     is_guarded,
@@ -34,6 +35,10 @@ _LOGIN_SHEBANG = re.compile(rb"\A(#![^\n]*/(?:env +-S +)?(?:ba|da)?sh)((?: +(?:-
 _FOREIGN_OPTIONS = re.compile(
     r"--(?:json-report|cov|timeout|html|self-contained|dist|numprocesses|reruns|asyncio|benchmark|forked|ds)\b.*|-n\d*"
 )
+_RUNS_TEXT = re.compile(r"-[a-z]*c")
+_WITH_VALUE = re.compile(r"[+-][a-z]*[oO]|--rcfile|--init-file")
+_GAP = re.compile(rb"(?:[ \t]|\\\n)+\Z")
+"""What stands between two words."""
 _PLAIN = re.compile(r"[\w./+-]+", re.ASCII)
 """Paths that need no quotes, in whatever quotes they come to stand."""
 _OWN_CONFIG = ("-c", "--config-file", "--rootdir", "--confcutdir")
@@ -106,8 +111,8 @@ class _Work:
         self.all = list(commands(root))
         inner = False
         for command in self.all:
-            if (text := _given_text(command)) is not None:
-                inner = self._inner(text).begin() or inner
+            if (given := _given_text(command)) is not None:
+                inner = self._inner(given.text).begin() or inner
                 continue
             call = call_of(command)
             if call is None or (call.form != "done" and is_guarded(command.node)):
@@ -236,22 +241,21 @@ class _Work:
         """Let shells read no files at their start, and harden what they are given to run."""
         if posixpath.basename(command.texts[0]) not in _SHELLS:
             return
-        for word in command.words[1:]:
-            if not word.text.startswith("-"):
-                break
+        for at in _options(command):
+            word = command.words[at]
             if word.text in ("--login", "-l", "-i", "-li", "-il"):
-                self.edits.replace(word.start - 1, word.end, "")
+                gap = _GAP.search(self.source, command.words[at - 1].end, word.start)
+                self.edits.replace(word.start if gap is None else gap.start(), word.end, "")
             elif re.fullmatch(r"-[a-z]*[li][a-z]*", word.text):
                 self.edits.replace(word.start, word.end, re.sub("[li]", "", word.text))
-        text = _given_text(command)
-        if text is None:
+        given = _given_text(command)
+        if given is None:
             return
-        work = self._inner(text)
+        work = self._inner(given.text)
         if work.begin():
             work.environment, work.conda = self.environment, self.conda
             work.harden()
-            word = next(word for word in command.words if word.text == text)
-            self.edits.replace(word.start, word.end, f"'{to_text(work.edits.applied(work.source))}'")
+            self.edits.replace(given.start, given.end, f"'{to_text(work.edits.applied(work.source))}'")
             self.notes += work.notes
             self.uses_runtime = self.uses_runtime or work.uses_runtime
 
@@ -272,13 +276,22 @@ class _Work:
         return _Work(to_bytes(text), self.facts, self.given, UNKNOWN_PATH)
 
 
-def _given_text(command: Command) -> str | None:
+def _options(command: Command) -> Iterator[int]:
+    """Yield where the options of a shell stand, in front of what it is to run."""
+    at = 1
+    while at < len(command.words) and command.words[at].text.startswith(("-", "+")):
+        yield at
+        at += 2 if _WITH_VALUE.fullmatch(command.words[at].text) else 1
+
+
+def _given_text(command: Command) -> Word | None:
     """Return the text in single quotes that a shell is given to run, if a command is one."""
     if not command.texts or posixpath.basename(command.texts[0]) not in _SHELLS:
         return None
-    for option, word in pairwise(command.words[1:]):
-        if re.fullmatch(r"-[a-z]*c", option.text) and word.source[:1] == "'":
-            return word.text
+    for option in _options(command):
+        following = command.words[option + 1 : option + 2]
+        if _RUNS_TEXT.fullmatch(command.words[option].text) and following and following[0].source[:1] == "'":
+            return following[0]
     return None
 
 

@@ -54,6 +54,9 @@ def facts_of(tmp_path, files):
         ("pytest \\\n  -rA \\\n  /tests", f"{RUN} {OWN} \\\n  -rA \\\n  /tests"),
         ("bash -lc 'pytest /tests'", f"bash -c '{RUN} {OWN} /tests'"),
         ("bash -l -c 'pytest /tests'", f"bash -c '{RUN} {OWN} /tests'"),
+        ("bash \\\n  --login -c 'pytest /tests'", f"bash -c '{RUN} {OWN} /tests'"),
+        ("bash -l \\\n\t-i -c 'pytest /tests'", f"bash -c '{RUN} {OWN} /tests'"),
+        ("bash -eo pipefail -lc 'pytest /tests'", f"bash -eo pipefail -c '{RUN} {OWN} /tests'"),
         ("# pytest\npytest /tests # pytest", f"# pytest\n{RUN} {OWN} /tests # pytest"),
     ],
 )
@@ -204,6 +207,8 @@ def test_bytes_that_are_no_utf8_stay(harden, before, after):
         ("if", "syntax"),
         ('"$PY" -m pytest /tests', "line 2: how this starts pytest cannot be told"),
         ('bash -c "pytest /tests"', "line 2: how this starts pytest"),
+        ("bash 'pytest /tests' -c 'pytest /tests'", "line 2: how this starts pytest"),
+        ("bash run.sh -c 'pytest /tests'", "line 2: how this starts pytest"),
         ("su - x -c 'pytest /tests'", "line 2: how this starts pytest"),
         ("conda run -n t pytest /tests", "line 2: how this starts pytest"),
         ("python3 -O -m pytest /tests", "line 2: how this starts pytest"),
