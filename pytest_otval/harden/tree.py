@@ -88,17 +88,23 @@ def _parser() -> Parser:
     return Parser(Language(tree_sitter_bash.language()))
 
 
-def commands(root: Syntax, first_line: int = 1) -> Iterator[Command]:
-    """Yield every simple command at any depth, in the order of the text."""
+def nodes(root: Syntax) -> Iterator[Syntax]:
+    """Yield a node and all below it, in the order of the text."""
     pending = [root]
     while pending:
         node = pending.pop()
+        yield node
+        pending += reversed(node.children)
+
+
+def commands(root: Syntax, first_line: int = 1) -> Iterator[Command]:
+    """Yield every simple command at any depth, in the order of the text."""
+    for node in nodes(root):
         if node.type == "command":
             yield _command(node, first_line)
         elif node.type == "declaration_command":
             words = (_word(node.children[0]), *map(_word, _named(node)))
             yield Command(node, words, first_line + node.start_point[0])
-        pending += reversed(node.children)
 
 
 def _named(node: Syntax) -> Iterable[Syntax]:

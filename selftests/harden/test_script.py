@@ -141,6 +141,38 @@ def test_where_nobody_knows_what_the_given_python_is(harden):
     assert not harden.needs_runtime
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "pip install pytest && echo 1 > /logs/verifier/reward.txt",
+        "pip install pytest || echo 0 > /logs/verifier/reward.txt",
+        "pip install pytest && { echo 1 >> /logs/verifier/reward.txt; }",
+        "pip install pytest && cat /tests/a > /app/a",
+        "pip install pytest && echo 1 | tee /logs/verifier/reward.txt",
+        "pip install pytest && cat <<E > /app/a\n1\nE",
+        "pip install pytest && bash /tests/run.sh",
+        "pip install pytest && sh -s /app < /tests/run.sh",
+        "pip install pytest && DONE=1",
+    ],
+)
+def test_statements_that_do_more_than_fetch_pytest_stay(harden, statement):
+    assert harden(f"{statement}\npytest /tests").startswith(f"{statement}\n")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "pip install pytest > /dev/null 2>&1 || { echo failed >&2; exit 1; }",
+        "pip install pytest > pip.log 2>&1",
+        "pip install pytest 2>&1 | tail -1 > /dev/null",
+        "curl -LsSf https://astral.sh/uv/install.sh | sh -s -- -q",
+        "UV_NO_MODIFY_PATH=1 pip install pytest",
+    ],
+)
+def test_statements_that_only_fetch_pytest_are_guarded(harden, statement):
+    assert harden(f"{statement}\npytest /tests").startswith(f'if [ -z "${{OT_PYTHON:-}}" ]; then\n{statement}\nfi\n')
+
+
 def test_other_installations_stay(harden):
     done = harden("apt-get install -y gcc curl\npip install pytest requests\npytest /tests")
     assert done.startswith("apt-get install -y gcc curl\npip install pytest requests\n")
