@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tree_sitter import Node as Syntax
 
-from pytest_otval.harden.tree import Command, Edits, commands, is_guarded, nodes
+from pytest_otval.harden.tree import Command, Edits, commands, is_guarded, nodes, plain_words
 
 _STATEMENTS = frozenset(("command", "redirected_statement", "list", "pipeline", "negated_command"))
 _TOOLS = frozenset(("curl", "wget", "ca-certificates", "python3-pip", "python3-venv", "python3-pytest", "pip", "uv"))
@@ -72,7 +72,7 @@ def _prepares(command: Command) -> bool:
     if name in ("source", "."):
         return texts[-1].endswith(("/.local/bin/env", "/.cargo/env"))
     if name in ("apt-get", "apt", "apk"):
-        plain = list(_without_options(texts[1:]))
+        plain = plain_words(texts[1:], _VALUES)
         return plain == ["update"] or (plain[:1] in (["install"], ["add"]) and _TOOLS.issuperset(plain[1:]))
     if texts[:2] in (["uv", "venv"], ["uv", "init"]) or texts[1:3] == ["-m", "venv"]:
         return True
@@ -85,14 +85,5 @@ def _prepares(command: Command) -> bool:
 
 
 def _all_packages(words: Sequence[str]) -> bool:
-    plain = list(_without_options(words))
+    plain = plain_words(words, _VALUES)
     return bool(plain) and all(map(_PACKAGE.fullmatch, plain))
-
-
-def _without_options(words: Sequence[str]) -> Iterator[str]:
-    value = False
-    for word in words:
-        if value or word.startswith("-"):
-            value = word in _VALUES
-        else:
-            yield word

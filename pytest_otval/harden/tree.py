@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -155,6 +155,17 @@ def to_text(content: bytes) -> str:
 def to_bytes(text: str) -> bytes:
     """Return what ``to_text`` was given."""
     return text.encode("utf-8", "surrogateescape")
+
+
+def plain_words(words: Sequence[str], values: Set[str]) -> list[str]:
+    """Return the words that are no options, nor values of the options in ``values``."""
+    found, value = [], False
+    for word in words:
+        if value or word.startswith("-"):
+            value = word in values
+        else:
+            found.append(word)
+    return found
 
 
 def statement_of(node: Syntax) -> Syntax:

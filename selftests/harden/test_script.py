@@ -211,6 +211,47 @@ def test_git_gives_no_tests_that_tests_has(harden):
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "checkout tests/test_x.py",
+        "checkout -f tests/test_x.py",
+        "checkout main tests/test_x.py",
+        "restore -s HEAD~1 tests/test_x.py",
+        "restore --source HEAD -- tests/test_x.py",
+        "restore --source=HEAD tests/test_x.py",
+        "restore -S -W tests/test_x.py",
+        "restore -SWq tests/test_x.py",
+        "restore --staged --worktree tests/test_x.py",
+    ],
+)
+def test_forms_of_git_that_take_files(harden, words):
+    assert harden(f"git {words}\npytest /tests").startswith("cp /tests/test_x.py tests/test_x.py\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "restore --staged tests/test_x.py",
+        "restore -S -- tests/test_x.py",
+        "restore -s tests/test_x.py src/a.py",
+        "checkout test_branch",
+        "checkout -b new origin/test",
+        "checkout -",
+        "-C /app status",
+    ],
+)
+def test_forms_of_git_that_take_no_tests(harden, words):
+    assert harden(f"git {words}\npytest /tests").startswith(f"git {words}\n")
+    assert harden.notes == ()
+
+
+def test_git_of_another_folder_is_said(harden):
+    words = "git -C /app -c a.b=c checkout HEAD -- tests/test_x.py"
+    assert harden(f"{words}\npytest /tests").startswith(words)
+    assert harden.notes == ("line 2: git takes tests/test_x.py from the agent's repository",)
+
+
+@pytest.mark.parametrize(
     ("before", "after"),
     [
         ("bash -c 'pytest /tests \udcff'", f"bash -c '{RUN} {OWN} /tests \udcff'"),
