@@ -39,17 +39,14 @@ class NewText:
         """Yield the lines of a diff that ``patch -p1`` takes; ``folder`` is the task's, as the user calls it."""
         shown = posixpath.join(folder, self.path).lstrip("/").encode("utf-8", "surrogateescape")
         old = b"/dev/null" if self.before is None else b"a/" + shown
-        lines = ((text or b"").splitlines(keepends=True) for text in (self.before, self.after))
-        before, after = (_only_line_feeds(one) for one in lines)
+        before, after = _lines(self.before or b""), _lines(self.after)
         for line in difflib.diff_bytes(difflib.unified_diff, before, after, old, b"b/" + shown):
             yield line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n"
 
 
-def _only_line_feeds(lines: list[bytes]) -> list[bytes]:
-    """Return lines as ``diff`` knows them: bytes split at other places, too."""
-    return [line + b"\n" for line in b"".join(lines).split(b"\n")[:-1]] + (
-        [rest] if (rest := b"".join(lines).rpartition(b"\n")[2]) else []
-    )
+def _lines(content: bytes) -> list[bytes]:
+    """Return lines as ``diff`` knows them: ``splitlines`` splits at a carriage return, too."""
+    return re.findall(rb"[^\n]*\n|[^\n]+\Z", content)
 
 
 @dataclass(slots=True)

@@ -6,9 +6,8 @@ import re
 from dataclasses import dataclass
 
 from pytest_otval.harden.facts import Facts
-from pytest_otval.harden.tree import Command, plain_words
+from pytest_otval.harden.tree import PLAIN, Command, plain_words
 
-_PLAIN = re.compile(r"[\w./+-]+", re.ASCII)
 _TEST = re.compile(r"(?:^|/)(?:tests?|test_\w+|\w+_test|conftest|spec)(?:[./]|$)|\.(?:spec|test)\.\w+$")
 _GIT_VALUES = frozenset(("-C", "-c", "--git-dir", "--work-tree"))
 """Options of git itself, and of restore, that have a value of their own."""
@@ -36,7 +35,7 @@ def restored(command: Command, facts: Facts) -> Restored | None:
         return None
     copies = []
     for path in paths:
-        copy = _copy(path, facts) if at == 0 and _PLAIN.fullmatch(path) else None
+        copy = _copy(path, facts) if at == 0 and PLAIN.fullmatch(path) else None
         if copy is None:
             return Restored(missing=path)
         copies.append(copy)
@@ -71,4 +70,4 @@ def _copy(path: str, facts: Facts) -> str | None:
     if "." not in plain.rsplit("/", 1)[-1]:
         return None
     name = facts.file_of(plain)
-    return None if name is None or not _PLAIN.fullmatch(name) else f"cp /tests/{name} {plain}"
+    return None if name is None or not PLAIN.fullmatch(name) else f"cp /tests/{name} {plain}"

@@ -18,6 +18,7 @@ from pytest_otval.harden.preparing import guard
 from pytest_otval.harden.pytest_call import Call, call_of
 from pytest_otval.harden.restoring import restored
 from pytest_otval.harden.tree import (
+    PLAIN,
     Command,
     Edits,
     Word,
@@ -39,8 +40,6 @@ _RUNS_TEXT = re.compile(r"-[a-z]*c")
 _WITH_VALUE = re.compile(r"[+-][a-z]*[oO]|--rcfile|--init-file")
 _GAP = re.compile(rb"(?:[ \t]|\\\n)+\Z")
 """What stands between two words."""
-_PLAIN = re.compile(r"[\w./+-]+", re.ASCII)
-"""Paths that need no quotes, in whatever quotes they come to stand."""
 _OWN_CONFIG = ("-c", "--config-file", "--rootdir", "--confcutdir")
 
 
@@ -201,7 +200,7 @@ class _Work:
             if not self.facts.has_ini:
                 folders = [place if not place.endswith(".py") else posixpath.dirname(place) for place in places]
                 top = posixpath.commonpath(folders)
-                options += f" -c /dev/null --rootdir={top}" if _PLAIN.fullmatch(top) else ""
+                options += f" -c /dev/null --rootdir={top}" if PLAIN.fullmatch(top) else ""
         elif len(runs) == 1 and not self.facts.may_be_configured:
             options += "" if "--noconftest" in given else " --noconftest"
             if not self.facts.has_ini and (folder := _folder_text(runs[0])):
@@ -231,7 +230,7 @@ class _Work:
             if _in_tests(run.path) or run.made or run.path == WORKDIR:
                 continue
             name, target = self.facts.file_of(run.path), _target_text(run)
-            if name is None or not _PLAIN.fullmatch(name) or not target or not run.path.endswith(".py"):
+            if name is None or not PLAIN.fullmatch(name) or not target or not run.path.endswith(".py"):
                 self.notes.append(f"line {command.line}: {run.path} is the agent's to change, and no file of tests/")
                 continue
             at = statement_of(command.node).start_byte
@@ -306,7 +305,7 @@ def _in_tests(path: str) -> bool:
 def _target_text(run: Run) -> str:
     """Return how a script can write the path of a run; empty where that is not known."""
     path = run.path
-    if not _PLAIN.fullmatch(path) or (not path.startswith("/") and run.folder != WORKDIR):
+    if not PLAIN.fullmatch(path) or (not path.startswith("/") and run.folder != WORKDIR):
         return ""
     return path
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,6 +13,9 @@ from tree_sitter import Node as Syntax
 
 UNKNOWN = "\0"
 """In a word: what only a shell knows."""
+
+PLAIN = re.compile(r"[\w./+-]+", re.ASCII)
+"""Paths that need no quotes, in whatever quotes they come to stand."""
 
 _NOT_WORDS = frozenset(("variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect", "comment"))
 _ONE_STATEMENT = frozenset(("redirected_statement", "list", "pipeline", "negated_command"))

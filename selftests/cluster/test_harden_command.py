@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_otval.__main__ import main
-from pytest_otval.runtimes.record import VERIFIER_JSON
+from pytest_otval.runtimes.record import VERIFIER_JSON, Reference, write_reference
 from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.task.pack import pack
 from pytest_otval.task.packed.forms import Form
@@ -43,6 +43,19 @@ def test_a_diff_then_the_change_then_nothing(task, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines() == [f"{task}/tests/test.sh", f"{task}/tests/{VERIFIER_JSON}"]
     assert main(["harden", str(task), "--write"]) == 0
     assert "1 tasks, 0 changed" in capsys.readouterr().err
+
+
+def test_a_runtime_of_the_tasks_own(task, capsys):
+    own = Reference("tools-0123456789ab", "b" * 64, "/opt/tools")
+    write_reference(task / "tests" / VERIFIER_JSON, own)
+    assert main(["harden", str(task), "--shebang"]) == 0
+    out, err = capsys.readouterr()
+    assert '+"python3" -I -m pytest' in out
+    assert "its runtime tools may have no pytest: give --runtime tools if it has" in err
+    assert main(["harden", str(task), "--shebang", "--runtime", "tools"]) == 0
+    out, err = capsys.readouterr()
+    assert "+#!/opt/tools/bin/bash" in out
+    assert err == "1 tasks, 1 to change\n"
 
 
 def test_a_change_that_cannot_be_made(task, capsys):

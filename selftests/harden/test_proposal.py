@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from pytest_otval.checks.fixes import NotFixedError
-from pytest_otval.harden.proposal import Wishes, propose
-from pytest_otval.runtimes.record import VERIFIER_JSON, Reference, read_reference
+from pytest_otval.harden.proposal import NewText, Wishes, propose
+from pytest_otval.runtimes.record import VERIFIER_JSON, Reference, read_reference, write_reference
 from pytest_otval.task.load import load_task
 from selftests.conftest import REPOSITORY
 from selftests.fakes import TOML, make_task
@@ -65,6 +65,12 @@ def test_without_the_runtime_nothing_is_half_done(task):
     assert (proposal.texts, proposal.notes) == ([], ["tests/test.sh: there is none"])
     (only,) = propose(task, Wishes(None, may_have_runtime=False)).texts
     assert only.path == "tests/test.sh"
+
+
+def test_the_runtimes_file_is_written_as_when_a_runtime_is_saved(task, tmp_path):
+    saved = tmp_path / "saved.json"
+    write_reference(saved, RUNTIME)
+    assert propose(task, WISHES).texts[1].after == saved.read_bytes()
 
 
 def test_a_runtime_that_the_task_has_is_kept(task):
@@ -159,6 +165,16 @@ def test_hostile_files(task, tmp_path):
         make()
         assert propose(load_task(task.path, "x"), WISHES).texts == []
     assert outside.read_text() == TEST
+
+
+@pytest.mark.parametrize("after", [b"", b"\n", b"a", b"a\rb\x0cc\n\nd\n", b"a\n\n\nb\r"])
+def test_lines_of_a_diff_end_with_a_line_feed_only(after, tmp_path):
+    file = tmp_path / "file"
+    for before in (b"a\rb\n\nc", b"b\r\n"):
+        file.write_bytes(before)
+        diff = b"".join(NewText("file", before, after).diff("x"))
+        subprocess.run(["patch", "-s", "--binary", file], input=diff, check=True)
+        assert (file.read_bytes() if file.exists() else b"") == after
 
 
 def test_nothing_is_written_through_links_or_over_changes(task, tmp_path):
