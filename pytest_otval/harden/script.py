@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pytest_otval.checks.bash_syntax import shell_error
+from pytest_otval.checks.shell import bash_tree
 from pytest_otval.checks.verify_walk import UNKNOWN as UNKNOWN_PATH
 from pytest_otval.checks.verify_walk import WORKDIR, Run, walk
 from pytest_otval.harden.environments import activation_of
@@ -25,7 +26,6 @@ from pytest_otval.harden.tree import (
     commands,
     indent_of,
     is_guarded,
-    parse,
     statement_of,
     to_bytes,
     to_text,
@@ -74,7 +74,7 @@ def hardened(raw: bytes, facts: Facts, given: Given = "runtime") -> Hardened | N
     work.harden()
     content = work.edits.applied(source)
     error = shell_error(to_text(content).encode("utf-8", "replace").decode())
-    if parse(content) is None or (error is not None):
+    if bash_tree(content) is None or (error is not None):
         raise NotUnderstoodError("what it would become is no shell script")
     return Hardened(content.replace(b"\n", b"\r\n") if crlf else content, work.uses_runtime, tuple(work.notes))
 
@@ -104,7 +104,7 @@ class _Work:
 
     def begin(self) -> bool:
         """Read the script; return whether it starts pytest."""
-        root = parse(self.source)
+        root = bash_tree(self.source)
         if root is None:
             raise NotUnderstoodError("its syntax is not understood")
         self.all = list(commands(root))
@@ -142,7 +142,7 @@ class _Work:
             self._login(command)
             self._restore(command)
         if self.uses_runtime:
-            root = parse(self.source)
+            root = bash_tree(self.source)
             assert root is not None
             guard(root, self.edits)
         login = _LOGIN_SHEBANG.match(self.source)

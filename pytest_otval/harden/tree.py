@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cache
 
-import tree_sitter_bash
-from tree_sitter import Language, Parser
 from tree_sitter import Node as Syntax
 
 UNKNOWN = "\0"
@@ -79,17 +76,6 @@ class Edits:
         for _, (start, end, text) in reversed(ordered):
             source = source[:start] + to_bytes(text) + source[end:]
         return source
-
-
-def parse(source: bytes) -> Syntax | None:
-    """Return the root of a script's tree; None where the grammar does not take it."""
-    root = _parser().parse(source).root_node
-    return None if root.has_error else root
-
-
-@cache
-def _parser() -> Parser:
-    return Parser(Language(tree_sitter_bash.language()))
 
 
 def nodes(root: Syntax) -> Iterator[Syntax]:
