@@ -58,13 +58,19 @@ def parse_shell(text: str) -> ShellScript | None:
     data = text.replace("\r\n", "\n").encode()
     if len(data) > MAX_SCRIPT:
         return None
-    root = _parser().parse(data).root_node
-    if root.has_error:
+    root = bash_tree(data)
+    if root is None:
         return None
     try:
         return ShellScript(_Lowering().sequence(root.named_children, root))
     except (_TooDeepError, RecursionError):
         return None
+
+
+def bash_tree(source: bytes) -> Syntax | None:
+    """Return the root of a script's syntax tree; None where the grammar does not take it."""
+    root = _parser().parse(source).root_node
+    return None if root.has_error else root
 
 
 @cache

@@ -34,15 +34,16 @@ def run_harden(arguments: argparse.Namespace) -> int:
                 _say(environment.name, str(environment.refused))
                 continue
             proposal = propose(load_task(environment.folder, environment.folder.parent.name), wishes)
-            changed += bool(proposal.texts)
-            if arguments.write and environment.folder.is_relative_to(scratch):
-                if proposal.texts:
-                    _say(environment.name, "is packed: unpack the dataset (python -m pytest_otval dataset unpack)")
-                    refused += 1
-            elif arguments.write:
-                refused += not _write(proposal, environment.folder, environment.name)
-            else:
+            if not arguments.write:
+                made = True
                 _show(proposal, environment.name)
+            elif environment.folder.is_relative_to(scratch) and proposal.texts:
+                _say(environment.name, "is packed: unpack the dataset (python -m pytest_otval dataset unpack)")
+                made = False
+            else:
+                made = _write(proposal, environment.folder, environment.name)
+            changed += made and bool(proposal.texts)
+            refused += not made
             for note in proposal.notes:
                 _say(environment.name, note)
     if not tasks:
@@ -60,7 +61,8 @@ def _wishes(arguments: argparse.Namespace) -> Wishes:
         f"it needs {arguments.runtime}, which is not in the cache with a Python of its own:"
         f" python -m pytest_otval runtime build {arguments.runtime}, or --no-runtime"
     )
-    return Wishes(None if newest is None else Reference.of(newest), own_shell=arguments.shebang, missing=missing)
+    runtime = None if newest is None else Reference.of(newest)
+    return Wishes(runtime, own_shell=arguments.shebang, name=arguments.runtime, missing=missing)
 
 
 def _write(proposal: Proposal, folder: Path, name: str) -> bool:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tree_sitter import Node as Syntax
 
-from pytest_otval.harden.tree import Command, Edits, commands, is_guarded
+from pytest_otval.harden.tree import Command, Edits, commands, is_guarded, nodes, plain_words
 
 _STATEMENTS = frozenset(("command", "redirected_statement", "list", "pipeline", "negated_command"))
 _TOOLS = frozenset(("curl", "wget", "ca-certificates", "python3-pip", "python3-venv", "python3-pytest", "pip", "uv"))
 _PACKAGE = re.compile(r"(?:pytest|pytest-[\w-]*ctrf|pytest-json-ctrf|pip|uv)(?:[=<>~!\[].*)?")
-_BESIDE = frozenset(("true", ":", "sh", "bash", "tail", "head", "exit", "echo", "tee", "cat"))
+_BESIDE = frozenset(("true", ":", "tail", "head", "exit", "echo", "cat"))
+_SHELLS = frozenset(("sh", "bash"))
+_NOWHERE = frozenset((b"/dev/null", b"/dev/stdout", b"/dev/stderr"))
+_REDIRECTS = frozenset(("file_redirect", "heredoc_redirect", "herestring_redirect"))
 _VALUES = frozenset(("-i", "--index-url", "--python", "-p", "--timeout", "--retries"))
 _PIPS = (["pip"], ["pip3"], ["python", "-m", "pip"], ["python3", "-m", "pip"], ["uv", "pip"])
 
@@ -34,7 +37,31 @@ def guard(root: Syntax, edits: Edits) -> None:
 
 def _only_prepares(statement: Syntax) -> bool:
     found = list(commands(statement))
-    return any(map(_prepares, found)) and all(_prepares(one) or one.texts[:1][0] in _BESIDE for one in found)
+    prepares = any(map(_prepares, found)) and all(_prepares(one) or _is_beside(one) for one in found)
+    return prepares and not any(_leaves_something(node) for node in nodes(statement))
+
+
+def _is_beside(command: Command) -> bool:
+    """Whether a command may go where what fetches pytest goes: a shell only where it runs what is piped to it."""
+    texts = command.texts
+    return texts[0] in _BESIDE or (texts[0] in _SHELLS and (not texts[1:] or texts[1] in ("-s", "-")))
+
+
+def _leaves_something(node: Syntax) -> bool:
+    """Whether a piece of a statement sets a variable, or reads or writes a file for what is not fetching pytest."""
+    if node.type == "variable_assignment":
+        return node.parent is None or node.parent.type != "command"
+    if node.type not in _REDIRECTS:
+        return False
+    target = node.child_by_field_name("destination")
+    if target is not None and (target.type == "number" or target.text in _NOWHERE):
+        return False
+    above = node.parent
+    while above is not None and above.type == "heredoc_redirect":
+        above = above.parent
+    # The grammar ties a redirect to a whole list, a shell to its last command.
+    found = list(commands((above and above.child_by_field_name("body")) or above or node))
+    return not (found and _prepares(found[-1]))
 
 
 def _prepares(command: Command) -> bool:
@@ -45,7 +72,7 @@ def _prepares(command: Command) -> bool:
     if name in ("source", "."):
         return texts[-1].endswith(("/.local/bin/env", "/.cargo/env"))
     if name in ("apt-get", "apt", "apk"):
-        plain = _plain(texts[1:])
+        plain = plain_words(texts[1:], _VALUES)
         return plain == ["update"] or (plain[:1] in (["install"], ["add"]) and _TOOLS.issuperset(plain[1:]))
     if texts[:2] in (["uv", "venv"], ["uv", "init"]) or texts[1:3] == ["-m", "venv"]:
         return True
@@ -58,18 +85,5 @@ def _prepares(command: Command) -> bool:
 
 
 def _all_packages(words: Sequence[str]) -> bool:
-    plain = _plain(words)
+    plain = plain_words(words, _VALUES)
     return bool(plain) and all(map(_PACKAGE.fullmatch, plain))
-
-
-def _plain(words: Sequence[str]) -> list[str]:
-    return list(_without_options(words))
-
-
-def _without_options(words: Sequence[str]) -> Iterator[str]:
-    value = False
-    for word in words:
-        if value or word.startswith("-"):
-            value = word in _VALUES
-        else:
-            yield word

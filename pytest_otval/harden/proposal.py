@@ -17,7 +17,7 @@ from pytest_otval.checks.scripts import is_shell
 from pytest_otval.checks.verify_scripts import verifier_scripts
 from pytest_otval.core import Conclusion
 from pytest_otval.harden.facts import Facts
-from pytest_otval.harden.script import NotUnderstoodError, hardened
+from pytest_otval.harden.script import Given, NotUnderstoodError, hardened
 from pytest_otval.runtimes.record import VERIFIER_JSON, Reference, read_reference
 from pytest_otval.runtimes.script import asking_of_verifier
 from pytest_otval.task.load import Step, Task
@@ -39,17 +39,14 @@ class NewText:
         """Yield the lines of a diff that ``patch -p1`` takes; ``folder`` is the task's, as the user calls it."""
         shown = posixpath.join(folder, self.path).lstrip("/").encode("utf-8", "surrogateescape")
         old = b"/dev/null" if self.before is None else b"a/" + shown
-        lines = ((text or b"").splitlines(keepends=True) for text in (self.before, self.after))
-        before, after = (_only_line_feeds(one) for one in lines)
+        before, after = _lines(self.before or b""), _lines(self.after)
         for line in difflib.diff_bytes(difflib.unified_diff, before, after, old, b"b/" + shown):
             yield line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n"
 
 
-def _only_line_feeds(lines: list[bytes]) -> list[bytes]:
-    """Return lines as ``diff`` knows them: bytes split at other places, too."""
-    return [line + b"\n" for line in b"".join(lines).split(b"\n")[:-1]] + (
-        [rest] if (rest := b"".join(lines).rpartition(b"\n")[2]) else []
-    )
+def _lines(content: bytes) -> list[bytes]:
+    """Return lines as ``diff`` knows them: ``splitlines`` splits at a carriage return, too."""
+    return re.findall(rb"[^\n]*\n|[^\n]+\Z", content)
 
 
 @dataclass(slots=True)
@@ -82,6 +79,8 @@ class Wishes:
     """Whether tests may run in another Python than the image's."""
     own_shell: bool = False
     """Let the runtime's bash run the test script."""
+    name: str = "python-verifier"
+    """The name of a runtime that has pytest."""
     missing: str = ""
     """What to say of a task that needs the runtime where there is none."""
 
@@ -118,35 +117,62 @@ def _scripts(context: CheckContext, step: Step) -> Iterator[Source]:
 
 
 def _script(proposal: Proposal, facts: Facts, source: Source, wishes: Wishes) -> None:
+    notes: list[str] = []
     try:
-        found = hardened(source.raw, facts, wishes.may_have_runtime)
-        has = _has_runtime(facts.step)
+        own = _runtime_of(facts.step)
+        found = hardened(source.raw, facts, _given(own, wishes, notes))
     except (NotUnderstoodError, Conclusion) as error:
-        proposal.notes.append(f"{source.path}: {error}")
+        proposal.notes += [f"{source.path}: {note}" for note in (*notes, error)]
         return
     if found is None:
         return
     content, new = found.content, []
-    if found.needs_runtime and not has:
+    if found.needs_runtime and own is None:
         if wishes.runtime is None:
             proposal.notes.append(f"{source.path}: {wishes.missing}")
             return
-        json_path = posixpath.join(posixpath.dirname(source.path), VERIFIER_JSON)
+        json_path = posixpath.join(_test_folder(facts, source), VERIFIER_JSON)
         if all(text.path != json_path for text in proposal.texts):
             new.append(NewText(json_path, None, _json(wishes.runtime)))
-    if wishes.own_shell and found.needs_runtime and wishes.runtime is not None:
-        content = _SHEBANG.sub(f"#!{wishes.runtime.path}/bin/bash".encode(), content)
+    if wishes.own_shell and found.needs_runtime:
+        runtime = own or wishes.runtime
+        if isinstance(runtime, Reference):
+            content = _SHEBANG.sub(f"#!{runtime.path}/bin/bash".encode(), content)
+        else:
+            notes.append(
+                f"its first line stays: no {VERIFIER_JSON} names {runtime}, which a script may have to install"
+            )
     if content != source.raw:
         proposal.texts.append(NewText(source.path, source.raw, content))
     proposal.texts += new
-    proposal.notes += [f"{source.path}: {note}" for note in found.notes]
+    proposal.notes += [f"{source.path}: {note}" for note in (*notes, *found.notes)]
 
 
-def _has_runtime(step: Step) -> bool:
-    """Whether a step's verifier has a runtime already. Raises Conclusion ``bad-task``."""
+def _test_folder(facts: Facts, source: Source) -> str:
+    """Return the folder that lies at /tests and has a script: there a runtime's file is looked for."""
+    folders = facts.context.test_folders(facts.step)
+    return next((folder for folder in folders if source.path.startswith(f"{folder}/")), folders[0])
+
+
+def _runtime_of(step: Step) -> Reference | str | None:
+    """Return what names the runtime of a step's verifier, or the name that a script asks for; None without any.
+
+    Raises Conclusion ``bad-task``.
+    """
     folders = filter(None, (step.tests, step.shared_tests))
-    named = any(read_reference(folder / VERIFIER_JSON) is not None for folder in folders)
-    return named or asking_of_verifier(step) is not None
+    named = next(filter(None, (read_reference(folder / VERIFIER_JSON) for folder in folders)), None)
+    asking = asking_of_verifier(step)
+    return named or (asking.name if asking is not None else None)
+
+
+def _given(own: Reference | str | None, wishes: Wishes, notes: list[str]) -> Given:
+    """Return what OT_PYTHON may be for a task whose own runtime is ``own``; note where that may have no pytest."""
+    name = own.name if isinstance(own, Reference) else own
+    if name not in (None, wishes.name):
+        if wishes.may_have_runtime:
+            notes.append(f"its runtime {name} may have no pytest: give --runtime {name} if it has")
+        return "unknown"
+    return "runtime" if wishes.may_have_runtime else "image"
 
 
 def _json(reference: Reference) -> bytes:

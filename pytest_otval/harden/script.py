@@ -5,10 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from typing import Literal
 
 from pytest_otval.checks.bash_syntax import shell_error
+from pytest_otval.checks.shell import bash_tree
 from pytest_otval.checks.verify_walk import UNKNOWN as UNKNOWN_PATH
 from pytest_otval.checks.verify_walk import WORKDIR, Run, walk
 from pytest_otval.harden.environments import activation_of
@@ -16,16 +18,33 @@ from pytest_otval.harden.facts import Facts
 from pytest_otval.harden.preparing import guard
 from pytest_otval.harden.pytest_call import Call, call_of
 from pytest_otval.harden.restoring import restored
-from pytest_otval.harden.tree import Command, Edits, commands, indent_of, is_guarded, parse, statement_of
+from pytest_otval.harden.tree import (
+    PLAIN,
+    Command,
+    Edits,
+    Word,
+    commands,
+    indent_of,
+    is_guarded,
+    statement_of,
+    to_bytes,
+    to_text,
+)
 
 _SHELLS = ("bash", "sh", "dash")
 _LOGIN_SHEBANG = re.compile(rb"\A(#![^\n]*/(?:env +-S +)?(?:ba|da)?sh)((?: +(?:-l|-i|-li|-il|--login))+)(?=[ \n])")
 _FOREIGN_OPTIONS = re.compile(
     r"--(?:json-report|cov|timeout|html|self-contained|dist|numprocesses|reruns|asyncio|benchmark|forked|ds)\b.*|-n\d*"
 )
-_PLAIN = re.compile(r"[\w./+-]+", re.ASCII)
-"""Paths that need no quotes, in whatever quotes they come to stand."""
+_RUNS_TEXT = re.compile(r"-[a-z]*c")
+_WITH_VALUE = re.compile(r"[+-][a-z]*[oO]|--rcfile|--init-file")
+_GAP = re.compile(rb"(?:[ \t]|\\\n)+\Z")
+"""What stands between two words."""
 _OWN_CONFIG = ("-c", "--config-file", "--rootdir", "--confcutdir")
+
+
+Given = Literal["runtime", "image", "unknown"]
+"""What OT_PYTHON may be: the Python of a runtime that has pytest; the image's; of another runtime, if that has one."""
 
 
 class NotUnderstoodError(Exception):
@@ -43,22 +62,19 @@ class Hardened:
     """What stays as it is, and why."""
 
 
-def hardened(raw: bytes, facts: Facts, may_have_runtime: bool = True) -> Hardened | None:
-    """Return a script as it should be; None where no pytest is started in it. Raises NotUnderstoodError.
-
-    ``may_have_runtime``: the tests may run in another Python than the image's.
-    """
+def hardened(raw: bytes, facts: Facts, given: Given = "runtime") -> Hardened | None:
+    """Return a script as it should be; None where no pytest is started in it. Raises NotUnderstoodError."""
     crlf = b"\r\n" in raw
     source = raw.replace(b"\r\n", b"\n")
     if b"\r" in source or (crlf and raw.count(b"\n") != raw.count(b"\r\n")):
         raise NotUnderstoodError("it has line ends of several kinds")
-    work = _Work(source, facts, may_have_runtime)
+    work = _Work(source, facts, given)
     if not work.begin():
         return None
     work.harden()
     content = work.edits.applied(source)
-    error = shell_error(content.decode("utf-8", "surrogateescape").encode("utf-8", "replace").decode())
-    if parse(content) is None or (error is not None):
+    error = shell_error(to_text(content).encode("utf-8", "replace").decode())
+    if bash_tree(content) is None or (error is not None):
         raise NotUnderstoodError("what it would become is no shell script")
     return Hardened(content.replace(b"\n", b"\r\n") if crlf else content, work.uses_runtime, tuple(work.notes))
 
@@ -69,7 +85,7 @@ class _Work:
 
     source: bytes
     facts: Facts
-    may_have_runtime: bool
+    given: Given
     folder: str = WORKDIR
     """Where it is started."""
     edits: Edits = field(default_factory=Edits)
@@ -88,14 +104,14 @@ class _Work:
 
     def begin(self) -> bool:
         """Read the script; return whether it starts pytest."""
-        root = parse(self.source)
+        root = bash_tree(self.source)
         if root is None:
             raise NotUnderstoodError("its syntax is not understood")
         self.all = list(commands(root))
         inner = False
         for command in self.all:
-            if (text := _given_text(command)) is not None:
-                inner = _Work(text.encode(), self.facts, self.may_have_runtime, UNKNOWN_PATH).begin() or inner
+            if (given := _given_text(command)) is not None:
+                inner = self._inner(given.text).begin() or inner
                 continue
             call = call_of(command)
             if call is None or (call.form != "done" and is_guarded(command.node)):
@@ -126,7 +142,7 @@ class _Work:
             self._login(command)
             self._restore(command)
         if self.uses_runtime:
-            root = parse(self.source)
+            root = bash_tree(self.source)
             assert root is not None
             guard(root, self.edits)
         login = _LOGIN_SHEBANG.match(self.source)
@@ -144,9 +160,9 @@ class _Work:
         if plugins and uv:
             what = f"line {uv[0].line}: uv brings the plugin that has {plugins[0].partition('=')[0]}"
             raise NotUnderstoodError(f"{what}: make a runtime of it (docs/runtimes.md)")
-        if uv and not self.may_have_runtime:
+        if uv and self.given != "runtime":
             raise NotUnderstoodError(f"line {uv[0].line}: uv brings pytest, and there is to be no runtime in its place")
-        wanted = self.may_have_runtime and not missing and not plugins
+        wanted = self.given == "runtime" and not missing and not plugins
         if missing and any(call.form != "done" for _, call in self.found):
             self.notes.append(f"the tests import {', '.join(missing[:3])}: pytest stays in the Python that has it")
         return wanted
@@ -161,15 +177,16 @@ class _Work:
         self._deliver(command, runs)
         if call.form == "uv":
             self.uses_runtime = True
-            before = self._bytes(command.node.start_byte, start)
-            after = self._bytes(end, command.node.end_byte)
+            before = to_text(self.source[command.node.start_byte : start])
+            after = to_text(self.source[end : command.node.end_byte])
             given = f'{before}"$OT_PYTHON" -I -m pytest{options}{after}'
             self._put(command, f'if [ -n "${{OT_PYTHON:-}}" ]; then {given}; else {command.source}; fi')
             return
         environment = call.environment or self.environment
         python = f"{environment}/bin/python3" if environment else call.python.strip("\"'")
         self.uses_runtime = self.uses_runtime or runtime
-        program = f'"{python}"' if environment and not runtime else f'"${{OT_PYTHON:-{python}}}"'
+        of_environment = environment and not runtime
+        program = f'"{python}"' if of_environment or self.given == "unknown" else f'"${{OT_PYTHON:-{python}}}"'
         self.edits.replace(start, end, f"{program} -I -m pytest{options}")
 
     def _options(self, command: Command, call: Call, runs: list[Run]) -> str:
@@ -183,7 +200,7 @@ class _Work:
             if not self.facts.has_ini:
                 folders = [place if not place.endswith(".py") else posixpath.dirname(place) for place in places]
                 top = posixpath.commonpath(folders)
-                options += f" -c /dev/null --rootdir={top}" if _PLAIN.fullmatch(top) else ""
+                options += f" -c /dev/null --rootdir={top}" if PLAIN.fullmatch(top) else ""
         elif len(runs) == 1 and not self.facts.may_be_configured:
             options += "" if "--noconftest" in given else " --noconftest"
             if not self.facts.has_ini and (folder := _folder_text(runs[0])):
@@ -213,7 +230,7 @@ class _Work:
             if _in_tests(run.path) or run.made or run.path == WORKDIR:
                 continue
             name, target = self.facts.file_of(run.path), _target_text(run)
-            if name is None or not _PLAIN.fullmatch(name) or not target or not run.path.endswith(".py"):
+            if name is None or not PLAIN.fullmatch(name) or not target or not run.path.endswith(".py"):
                 self.notes.append(f"line {command.line}: {run.path} is the agent's to change, and no file of tests/")
                 continue
             at = statement_of(command.node).start_byte
@@ -223,23 +240,21 @@ class _Work:
         """Let shells read no files at their start, and harden what they are given to run."""
         if posixpath.basename(command.texts[0]) not in _SHELLS:
             return
-        for word in command.words[1:]:
-            if not word.text.startswith("-"):
-                break
+        for at in _options(command):
+            word = command.words[at]
             if word.text in ("--login", "-l", "-i", "-li", "-il"):
-                self.edits.replace(word.start - 1, word.end, "")
+                gap = _GAP.search(self.source, command.words[at - 1].end, word.start)
+                self.edits.replace(word.start if gap is None else gap.start(), word.end, "")
             elif re.fullmatch(r"-[a-z]*[li][a-z]*", word.text):
                 self.edits.replace(word.start, word.end, re.sub("[li]", "", word.text))
-        text = _given_text(command)
-        if text is None:
+        given = _given_text(command)
+        if given is None:
             return
-        work = _Work(text.encode(), self.facts, self.may_have_runtime, UNKNOWN_PATH)
+        work = self._inner(given.text)
         if work.begin():
             work.environment, work.conda = self.environment, self.conda
             work.harden()
-            word = next(word for word in command.words if word.text == text)
-            inner = work.edits.applied(text.encode()).decode()
-            self.edits.replace(word.start, word.end, f"'{inner}'")
+            self.edits.replace(given.start, given.end, f"'{to_text(work.edits.applied(work.source))}'")
             self.notes += work.notes
             self.uses_runtime = self.uses_runtime or work.uses_runtime
 
@@ -255,17 +270,27 @@ class _Work:
         else:
             self.notes.append(f"line {command.line}: git takes {found.missing} from the agent's repository")
 
-    def _bytes(self, start: int, end: int) -> str:
-        return self.source[start:end].decode("utf-8", "surrogateescape")
+    def _inner(self, text: str) -> _Work:
+        """Return the work on a text that a shell is given to run."""
+        return _Work(to_bytes(text), self.facts, self.given, UNKNOWN_PATH)
 
 
-def _given_text(command: Command) -> str | None:
+def _options(command: Command) -> Iterator[int]:
+    """Yield where the options of a shell stand, in front of what it is to run."""
+    at = 1
+    while at < len(command.words) and command.words[at].text.startswith(("-", "+")):
+        yield at
+        at += 2 if _WITH_VALUE.fullmatch(command.words[at].text) else 1
+
+
+def _given_text(command: Command) -> Word | None:
     """Return the text in single quotes that a shell is given to run, if a command is one."""
     if not command.texts or posixpath.basename(command.texts[0]) not in _SHELLS:
         return None
-    for option, word in pairwise(command.words[1:]):
-        if re.fullmatch(r"-[a-z]*c", option.text) and word.source[:1] == "'":
-            return word.text
+    for option in _options(command):
+        following = command.words[option + 1 : option + 2]
+        if _RUNS_TEXT.fullmatch(command.words[option].text) and following and following[0].source[:1] == "'":
+            return following[0]
     return None
 
 
@@ -280,7 +305,7 @@ def _in_tests(path: str) -> bool:
 def _target_text(run: Run) -> str:
     """Return how a script can write the path of a run; empty where that is not known."""
     path = run.path
-    if not _PLAIN.fullmatch(path) or (not path.startswith("/") and run.folder != WORKDIR):
+    if not PLAIN.fullmatch(path) or (not path.startswith("/") and run.folder != WORKDIR):
         return ""
     return path
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cache
 
-import tree_sitter_bash
-from tree_sitter import Language, Parser
 from tree_sitter import Node as Syntax
 
 UNKNOWN = "\0"
 """In a word: what only a shell knows."""
+
+PLAIN = re.compile(r"[\w./+-]+", re.ASCII)
+"""Paths that need no quotes, in whatever quotes they come to stand."""
 
 _NOT_WORDS = frozenset(("variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect", "comment"))
 _ONE_STATEMENT = frozenset(("redirected_statement", "list", "pipeline", "negated_command"))
@@ -73,32 +74,27 @@ class Edits:
         """Return the script with all of them."""
         ordered = sorted(enumerate(self.made), key=lambda one: (one[1][0], one[1][1], one[0]))
         for _, (start, end, text) in reversed(ordered):
-            source = source[:start] + text.encode() + source[end:]
+            source = source[:start] + to_bytes(text) + source[end:]
         return source
 
 
-def parse(source: bytes) -> Syntax | None:
-    """Return the root of a script's tree; None where the grammar does not take it."""
-    root = _parser().parse(source).root_node
-    return None if root.has_error else root
-
-
-@cache
-def _parser() -> Parser:
-    return Parser(Language(tree_sitter_bash.language()))
+def nodes(root: Syntax) -> Iterator[Syntax]:
+    """Yield a node and all below it, in the order of the text."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += reversed(node.children)
 
 
 def commands(root: Syntax, first_line: int = 1) -> Iterator[Command]:
     """Yield every simple command at any depth, in the order of the text."""
-    pending = [root]
-    while pending:
-        node = pending.pop()
+    for node in nodes(root):
         if node.type == "command":
             yield _command(node, first_line)
         elif node.type == "declaration_command":
             words = (_word(node.children[0]), *map(_word, _named(node)))
             yield Command(node, words, first_line + node.start_point[0])
-        pending += reversed(node.children)
 
 
 def _named(node: Syntax) -> Iterable[Syntax]:
@@ -138,7 +134,28 @@ def _with_unknown(node: Syntax) -> str:
 
 
 def _text(node: Syntax) -> str:
-    return (node.text or b"").decode("utf-8", "surrogateescape")
+    return to_text(node.text or b"")
+
+
+def to_text(content: bytes) -> str:
+    """Return a piece of a script as text; ``to_bytes`` gives back every byte, also what is no UTF-8."""
+    return content.decode("utf-8", "surrogateescape")
+
+
+def to_bytes(text: str) -> bytes:
+    """Return what ``to_text`` was given."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def plain_words(words: Sequence[str], values: Set[str]) -> list[str]:
+    """Return the words that are no options, nor values of the options in ``values``."""
+    found, value = [], False
+    for word in words:
+        if value or word.startswith("-"):
+            value = word in values
+        else:
+            found.append(word)
+    return found
 
 
 def statement_of(node: Syntax) -> Syntax:

@@ -3,8 +3,10 @@
 import pytest
 
 from pytest_otval.__main__ import main
-from pytest_otval.runtimes.record import VERIFIER_JSON
+from pytest_otval.runtimes.record import VERIFIER_JSON, Reference, write_reference
 from pytest_otval.runtimes.store import Runtimes
+from pytest_otval.task.pack import pack
+from pytest_otval.task.packed.forms import Form
 from selftests.fakes import make_task
 from selftests.runtimes.made import put
 
@@ -43,11 +45,36 @@ def test_a_diff_then_the_change_then_nothing(task, tmp_path, capsys):
     assert "1 tasks, 0 changed" in capsys.readouterr().err
 
 
+def test_a_runtime_of_the_tasks_own(task, capsys):
+    own = Reference("tools-0123456789ab", "b" * 64, "/opt/tools")
+    write_reference(task / "tests" / VERIFIER_JSON, own)
+    assert main(["harden", str(task), "--shebang"]) == 0
+    out, err = capsys.readouterr()
+    assert '+"python3" -I -m pytest' in out
+    assert "its runtime tools may have no pytest: give --runtime tools if it has" in err
+    assert main(["harden", str(task), "--shebang", "--runtime", "tools"]) == 0
+    out, err = capsys.readouterr()
+    assert "+#!/opt/tools/bin/bash" in out
+    assert err == "1 tasks, 1 to change\n"
+
+
 def test_a_change_that_cannot_be_made(task, capsys):
     (task / "tests" / "test.sh").rename(task / "real.sh")
     (task / "tests" / "test.sh").symlink_to("../real.sh")
     assert main(["harden", str(task), "--write", "--no-runtime"]) == 1
-    assert "not changed: tests/test.sh: " in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "not changed: tests/test.sh: " in err
+    assert "1 tasks, 0 changed" in err
+
+
+def test_a_packed_task_is_not_changed(task, tmp_path, capsys):
+    pack(task.parent.parent, Form.TAR, tmp_path / "packed" / "set")
+    assert main(["harden", str(tmp_path / "packed"), "--write", "--no-runtime"]) == 1
+    err = capsys.readouterr().err
+    assert "is packed: unpack the dataset" in err
+    assert "1 tasks, 0 changed" in err
+    assert main(["harden", str(tmp_path / "packed"), "--no-runtime"]) == 0
+    assert "1 tasks, 1 to change" in capsys.readouterr().err
 
 
 def test_names_that_steer_a_terminal(task, capsys):

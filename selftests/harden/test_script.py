@@ -18,16 +18,16 @@ OWN = "-c /dev/null --rootdir=/tests"
 
 @pytest.fixture
 def harden(tmp_path):
-    def run(script, tests="", may_have_runtime=True, **files):
+    def run(script, tests="", given="runtime", **files):
         files = {"tests/test_x.py": tests, "environment/Dockerfile": PLAIN, **files}
         facts = facts_of(tmp_path, files)
-        found = hardened(f"#!/bin/bash\n{script}\n".encode(), facts, may_have_runtime)
+        found = hardened(f"#!/bin/bash\n{script}\n".encode("utf-8", "surrogateescape"), facts, given)
         if found is None:
             return None
-        again = hardened(found.content, facts, may_have_runtime)
+        again = hardened(found.content, facts, given)
         assert again is None or again.content == found.content, "a second time there is nothing to do"
         run.notes, run.needs_runtime = found.notes, found.needs_runtime
-        return found.content.decode().removeprefix("#!/bin/bash\n").removesuffix("\n")
+        return found.content.decode("utf-8", "surrogateescape").removeprefix("#!/bin/bash\n").removesuffix("\n")
 
     return run
 
@@ -54,6 +54,9 @@ def facts_of(tmp_path, files):
         ("pytest \\\n  -rA \\\n  /tests", f"{RUN} {OWN} \\\n  -rA \\\n  /tests"),
         ("bash -lc 'pytest /tests'", f"bash -c '{RUN} {OWN} /tests'"),
         ("bash -l -c 'pytest /tests'", f"bash -c '{RUN} {OWN} /tests'"),
+        ("bash \\\n  --login -c 'pytest /tests'", f"bash -c '{RUN} {OWN} /tests'"),
+        ("bash -l \\\n\t-i -c 'pytest /tests'", f"bash -c '{RUN} {OWN} /tests'"),
+        ("bash -eo pipefail -lc 'pytest /tests'", f"bash -eo pipefail -c '{RUN} {OWN} /tests'"),
         ("# pytest\npytest /tests # pytest", f"# pytest\n{RUN} {OWN} /tests # pytest"),
     ],
 )
@@ -125,7 +128,49 @@ def test_by_uv_where_no_python_is_given(harden):
     with pytest.raises(NotUnderstoodError, match="requests"):
         harden(script, "import requests")
     with pytest.raises(NotUnderstoodError, match="no runtime"):
-        harden(script, may_have_runtime=False)
+        harden(script, given="image")
+
+
+def test_where_nobody_knows_what_the_given_python_is(harden):
+    """The task's runtime is another one: its Python may lack pytest, and so what fetches it stays, too."""
+    script = "pip install pytest\n. /opt/v/bin/activate\npytest /tests"
+    done = harden(script, given="unknown")
+    assert done.startswith("pip install pytest\n")
+    assert done.endswith(f'"/opt/v/bin/python3" -I -m pytest {OWN} /tests')
+    assert harden("bash -c 'pytest /tests'", given="unknown") == f"bash -c '\"python3\" -I -m pytest {OWN} /tests'"
+    assert not harden.needs_runtime
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "pip install pytest && echo 1 > /logs/verifier/reward.txt",
+        "pip install pytest || echo 0 > /logs/verifier/reward.txt",
+        "pip install pytest && { echo 1 >> /logs/verifier/reward.txt; }",
+        "pip install pytest && cat /tests/a > /app/a",
+        "pip install pytest && echo 1 | tee /logs/verifier/reward.txt",
+        "pip install pytest && cat <<E > /app/a\n1\nE",
+        "pip install pytest && bash /tests/run.sh",
+        "pip install pytest && sh -s /app < /tests/run.sh",
+        "pip install pytest && DONE=1",
+    ],
+)
+def test_statements_that_do_more_than_fetch_pytest_stay(harden, statement):
+    assert harden(f"{statement}\npytest /tests").startswith(f"{statement}\n")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "pip install pytest > /dev/null 2>&1 || { echo failed >&2; exit 1; }",
+        "pip install pytest > pip.log 2>&1",
+        "pip install pytest 2>&1 | tail -1 > /dev/null",
+        "curl -LsSf https://astral.sh/uv/install.sh | sh -s -- -q",
+        "UV_NO_MODIFY_PATH=1 pip install pytest",
+    ],
+)
+def test_statements_that_only_fetch_pytest_are_guarded(harden, statement):
+    assert harden(f"{statement}\npytest /tests").startswith(f'if [ -z "${{OT_PYTHON:-}}" ]; then\n{statement}\nfi\n')
 
 
 def test_other_installations_stay(harden):
@@ -166,15 +211,82 @@ def test_git_gives_no_tests_that_tests_has(harden):
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "checkout tests/test_x.py",
+        "checkout -f tests/test_x.py",
+        "checkout main tests/test_x.py",
+        "restore -s HEAD~1 tests/test_x.py",
+        "restore --source HEAD -- tests/test_x.py",
+        "restore --source=HEAD tests/test_x.py",
+        "restore -S -W tests/test_x.py",
+        "restore -SWq tests/test_x.py",
+        "restore --staged --worktree tests/test_x.py",
+    ],
+)
+def test_forms_of_git_that_take_files(harden, words):
+    assert harden(f"git {words}\npytest /tests").startswith("cp /tests/test_x.py tests/test_x.py\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "restore --staged tests/test_x.py",
+        "restore -S -- tests/test_x.py",
+        "restore -s tests/test_x.py src/a.py",
+        "checkout test_branch",
+        "checkout -b new origin/test",
+        "checkout -",
+        "-C /app status",
+    ],
+)
+def test_forms_of_git_that_take_no_tests(harden, words):
+    assert harden(f"git {words}\npytest /tests").startswith(f"git {words}\n")
+    assert harden.notes == ()
+
+
+def test_git_of_another_folder_is_said(harden):
+    words = "git -C /app -c a.b=c checkout HEAD -- tests/test_x.py"
+    assert harden(f"{words}\npytest /tests").startswith(words)
+    assert harden.notes == ("line 2: git takes tests/test_x.py from the agent's repository",)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("bash -c 'pytest /tests \udcff'", f"bash -c '{RUN} {OWN} /tests \udcff'"),
+        (
+            "/opt/\udcff/bin/python3 -m pytest /tests",
+            f'"${{OT_PYTHON:-/opt/\udcff/bin/python3}}" -I -m pytest {OWN} /tests',
+        ),
+        (
+            "uvx pytest /tests -k \udcff",
+            f'if [ -n "${{OT_PYTHON:-}}" ]; then "$OT_PYTHON" -I -m pytest {OWN} /tests -k \udcff;'
+            " else uvx pytest /tests -k \udcff; fi",
+        ),
+        (
+            "git checkout HEAD -- tests/\udcff.py\npytest /tests",
+            f"git checkout HEAD -- tests/\udcff.py\n{RUN} {OWN} /tests",
+        ),
+    ],
+)
+def test_bytes_that_are_no_utf8_stay(harden, before, after):
+    assert harden(before) == after
+
+
+@pytest.mark.parametrize(
     ("script", "why"),
     [
         ("if", "syntax"),
         ('"$PY" -m pytest /tests', "line 2: how this starts pytest cannot be told"),
         ('bash -c "pytest /tests"', "line 2: how this starts pytest"),
+        ("bash 'pytest /tests' -c 'pytest /tests'", "line 2: how this starts pytest"),
+        ("bash run.sh -c 'pytest /tests'", "line 2: how this starts pytest"),
         ("su - x -c 'pytest /tests'", "line 2: how this starts pytest"),
         ("conda run -n t pytest /tests", "line 2: how this starts pytest"),
         ("python3 -O -m pytest /tests", "line 2: how this starts pytest"),
         ("conda activate t\npytest /tests", "line 2: conda activates an environment"),
+        (". /opt/\udcff/bin/activate\npytest /tests", "line 2: what it activates cannot be told"),
         ('eval "$(conda shell.bash hook)"\npytest /tests', "line 2: conda writes"),
         ("true\r\npytest /tests", "line ends"),
     ],
@@ -200,7 +312,7 @@ def test_shebang_and_line_ends(tmp_path):
 WORDS = st.sampled_from(
     ["pytest", "/tests", "-c", "'", '"', "$(", ")", "`", "<<E", "E", "\n", ";", "&&", "|", "if", "then", "fi", "bash",
      "-lc", "source", "/v/bin/activate", "uvx", "-w", "git", "checkout", "--", "x=1", "${", "}", "\\", "\x00",
-     "é", "\udcff"]
+     "é", "\udcff", "'pytest /tests \udcff'", '"-k\udcff"', "/\udcff/bin/python3", "-m"]
 )  # fmt: skip
 
 
