@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 """What a dataset, task or stage name must match entirely, so that it can stand in a node id."""
@@ -203,6 +203,10 @@ Isolation = Literal["none", "fresh", "masked", "pristine"]
 """Of a shared verifier, from the weakest to the strongest. none: as Harbor has it, one container for both phases;
 fresh: a new container over what the agent left, after the hand-over, with an environment of its own; masked: the same
 with the image's own system folders; pristine: the image as built, with what the task lets the agent change."""
+LEVELS: tuple[Isolation, ...] = get_args(Isolation)
+"""From the weakest to the strongest."""
+RESTORING: tuple[Isolation, ...] = ("masked", "pristine")
+"""Levels that put something back."""
 
 
 def node_id(dataset: str, task: str | None, stage: str) -> str:

@@ -141,6 +141,7 @@ class FakeImages:
 
     config: ImageConfig = field(default_factory=ImageConfig)
     fault: Callable[[ImageRequest], Conclusion | None] = lambda request: None
+    files: tuple[Path, ...] = (Path("/nowhere.sqfs"),)
     requests: list[ImageRequest] = field(default_factory=list)
 
     def ensure(self, request: ImageRequest, log: Path | None = None) -> Image:
@@ -148,7 +149,7 @@ class FakeImages:
         conclusion = self.fault(request)
         if conclusion is not None:
             raise conclusion
-        return Image("0" * 64, (Path("/nowhere.sqfs"),), "1" * 64, "bootstrap:fake@0", self.config)
+        return Image("0" * 64, self.files, "1" * 64, "bootstrap:fake@0", self.config)
 
     def base_files(self, request: ImageRequest) -> tuple[Path, ...]:
         return ()

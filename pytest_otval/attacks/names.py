@@ -7,14 +7,14 @@ those are edited that the container has below the workdir, or by the absolute na
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from pathlib import Path
 
 from pytest_otval.task.load import Step
-from pytest_otval.task.named import paths_named
-from pytest_otval.task.reading import NotReadableError, is_folder, read_regular
+from pytest_otval.task.named import instruction_text, paths_named, text_of
+from pytest_otval.task.reading import is_folder
 
 MOST_NAMES = 50
-_MOST_BYTES = 1024 * 1024
 _MOST_FILES = 100
 _PATCHES = ("*.patch", "*.diff", "solve.sh")
 _MODULE = re.compile(r"(?<![\w/.-])/?(?:[\w+-][\w.+-]*/)*[A-Za-z_]\w*\.py\b")
@@ -23,24 +23,17 @@ _TEST = re.compile(r"(^|/)(tests?/|solution/|logs/|test_[^/]*$|[^/]*_test\.py$|c
 
 def modules(steps: Iterable[Step]) -> list[str]:
     """Return the names of the product's modules, without the ``a/`` and ``b/`` of patches."""
-    named = (name for text in _texts(steps, with_solution=True) for name in _MODULE.findall(text))
+    named = (name for step in steps for file in _files(step) for name in _MODULE.findall(text_of(file)))
     plain = (re.sub(r"^[ab]/", "", name) for name in named)
     return list(dict.fromkeys(name for name in plain if not _TEST.search(name)))[:MOST_NAMES]
 
 
 def paths(steps: Iterable[Step]) -> list[str]:
     """Return the absolute paths that instructions name, but those of the system and of graders."""
-    named = (path for text in _texts(steps, with_solution=False) for path in paths_named(text))
+    named = (path for step in steps for path in paths_named(instruction_text(step)))
     return list(dict.fromkeys(named))[:MOST_NAMES]
 
 
-def _texts(steps: Iterable[Step], with_solution: bool) -> Iterator[str]:
-    for step in steps:
-        files = [step.instruction]
-        if with_solution and is_folder(step.solution):
-            files += sorted(path for pattern in _PATCHES for path in step.solution.rglob(pattern))
-        for file in files[:_MOST_FILES]:
-            try:
-                yield read_regular(file, _MOST_BYTES).decode("utf-8", "replace")
-            except (NotReadableError, FileNotFoundError, NotADirectoryError):
-                continue
+def _files(step: Step) -> list[Path]:
+    patches = step.solution.rglob if is_folder(step.solution) else lambda pattern: ()
+    return [step.instruction, *sorted(path for pattern in _PATCHES for path in patches(pattern))][:_MOST_FILES]

@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from pytest_otval.attacks.battery import NEEDS, Attack, payloads
 from pytest_otval.sandbox.base import TOOLBOX
-from pytest_otval.trial.agents.attack import PLACE, RUN
-from pytest_otval.trial.agents.attack import Attack as AttackAgent
+from pytest_otval.trial.agents.attack import PLACE, RUN, Scripts
 
 SHELL = f"{TOOLBOX}/sh"
 MARKS = "otval-attacks.txt"
@@ -34,6 +33,7 @@ for name in {modules}; do
     *) file=$PWD/$name
        test -f "$file" || file=$(find "$PWD" -xdev -type f -path "*/$name" 2>/dev/null | sort | head -n 1) ;;
   esac
+  case $file in *[[:space:]]*) continue ;; esac
   if test -f "$file"; then MODULES="$MODULES$file "; fi
 done
 """
@@ -41,7 +41,7 @@ done
 _FIND_ACTIVATE = """\
 ACTIVATE=$(cd ~ && for top in / /opt/ /opt/*/envs/ /root/ /home/*/ ~/ ~/*/envs/ "$OLDPWD"/; do
   ls -d "$top"*/bin/activate "$top".*/bin/activate
-done 2>/dev/null | sort -u)
+done 2>/dev/null | grep -v '[[:space:]]' | sort -u)
 """
 
 # Python takes long to start, and pytest to be imported: all that attacks ask of them is asked once, with few imports.
@@ -74,7 +74,7 @@ fi
 """
 
 
-def agent_of(name: str, attacks: Iterable[Attack], modules: Sequence[str], paths: Sequence[str]) -> AttackAgent:
+def agent_of(name: str, attacks: Iterable[Attack], modules: Sequence[str], paths: Sequence[str]) -> Scripts:
     """Return the agent that runs attacks one after the other, each if what it needs is there."""
     chosen = list(attacks)
     needed = {need for attack in chosen for need in attack.needs}
@@ -91,7 +91,7 @@ def agent_of(name: str, attacks: Iterable[Attack], modules: Sequence[str], paths
     for attack in chosen:
         script += _ONE.format(needs=" ".join(attack.needs), id=attack.id, shell=SHELL, place=PLACE, marks=MARKS)
     files = {RUN: script, **{f"{attack.id}.sh": attack.script for attack in chosen}}
-    return AttackAgent(name, {**files, **{f"payloads/{name}": text for name, text in payloads().items()}})
+    return Scripts(name, {**files, **{f"payloads/{name}": text for name, text in payloads().items()}})
 
 
 def applied(evidence: Iterable[Path]) -> set[str]:

@@ -213,6 +213,13 @@ ELSEWHERE = {
             "build the image from the state before the fix, and remove copies of the state behind it",
         ),
         Told(
+            "ds-levels-unknown",
+            W,
+            "dataset",
+            "An entry for a task that the dataset does not have sets no isolation level.",
+            "write the task's name, or remove the entry",
+        ),
+        Told(
             "image-has-expected",
             W,
             "image",

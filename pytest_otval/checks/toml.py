@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from typing import Any
 
 from pytest_otval.checks.context import CheckContext
 from pytest_otval.checks.registry import Place, check
 from pytest_otval.checks.said import instructions, prose
-from pytest_otval.core import Isolation, Severity
+from pytest_otval.core import LEVELS, Severity
 from pytest_otval.task.keep import keep_of
 from pytest_otval.task.lines import KeyPath, Lines
 from pytest_otval.task.load import TASK_TOML
@@ -239,7 +239,7 @@ def network_promised(context: CheckContext) -> Iterator[Place]:
             yield Place(source.path, f"it says {found[0]!r}, task.toml gives the agent no network", line)
 
 
-_CHOICES: Mapping[str, tuple[str, ...]] = {"isolation": get_args(Isolation), "process_scope": ("phase", "trial")}
+_CHOICES: Mapping[str, tuple[str, ...]] = {"isolation": LEVELS, "process_scope": ("phase", "trial")}
 
 
 @check(

@@ -10,11 +10,10 @@ import re
 import secrets
 import time
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
-from pytest_otval.core import Isolation, OtvalUsageError, Severity
+from pytest_otval.core import LEVELS, OtvalUsageError, Severity
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
 from pytest_otval.workspace import Workspace
 
@@ -64,7 +63,7 @@ def add_options(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--otval-isolation",
-        choices=(*get_args(Isolation), "auto"),
+        choices=(*LEVELS, "auto"),
         default=None,
         help="how far a verifier is kept from what the agent left; auto: the strongest level at which oracle and noop "
         "pass (default: as task or dataset says, else fresh)",

@@ -27,6 +27,7 @@ MAX_SIGNS = 4096
 MAX_VALUES = 64
 _EXPECTING = re.compile(r"expect|answer|secret|flag|truth|gold|password|token", re.IGNORECASE)
 _EXPECTED_FILE = re.compile(r"(?:.*[_.-])?(?:expected|answer|truth|golden?|flag)s?(?:[_.-].*)?", re.IGNORECASE)
+_NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _TOO_PLAIN = re.compile(r"(?:https?:/)?/?[\w.-]*(?:/[\w.*{}-]*)+|[A-Za-z_][\w.]*|[a-z ,.'-]+")
 """Paths, addresses, one word or name, a plain sentence."""
 
@@ -96,11 +97,15 @@ def _is_random(text: str) -> bool:
     return len(re.findall(r"[A-Za-z](?=\d)|\d(?=[A-Za-z])", text)) >= 3
 
 
-def values_in(context: CheckContext, contents: Contents) -> Iterator[Place]:
-    """Look for files of the image that hold a value which the tests expect; one place for each value."""
+def values_in(context: CheckContext, contents: Contents) -> tuple[list[Place], bool]:
+    """Look for files of the image that hold a value which the tests expect.
+
+    Returns a place for each value that was found, and whether all was read that had to be.
+    """
+    places: list[Place] = []
     wanted = {value.text.encode("utf-8", "surrogateescape"): value for value in expected_values(context)}
     sources = [context.source(context.relative(step.instruction)) for step in context.steps]
-    said = "\n".join(source.text for source in sources if source is not None)
+    said = {word for source in sources if source is not None for word in _NAME.findall(source.text)}
     left = MAX_READ
     for number, path, size in texts(contents, Gold()) if wanted else ():
         name = posixpath.basename(path)
@@ -108,14 +113,17 @@ def values_in(context: CheckContext, contents: Contents) -> Iterator[Place]:
         if node is None:
             continue
         left -= size
-        if left < 0 or not wanted:
-            return
+        if left < 0:
+            return places, False
         raw = contents.read(node, MAX_TEXT)
         for text in [text for text in wanted if text in raw]:
             line = _line_of(text, raw)
             if line is not None:
                 value = wanted.pop(text)
-                yield Place(value.path, f"the image has what is expected here, at /{path}:{line}", value.line)
+                places.append(Place(value.path, f"the image has what is expected here, at /{path}:{line}", value.line))
+        if not wanted:
+            break
+    return places, True
 
 
 def _line_of(text: bytes, raw: bytes) -> int | None:

@@ -69,7 +69,10 @@ def _questions(context: CheckContext, contents: Contents, about: str, scratch: P
     yield from (("image-has-solution", place) for place in solutions_in(context, contents))
     yield from (("image-stale-pyc", place) for place in stale_bytecode(context, contents))
     yield from (("image-reward-there", place) for place in rewards_there(context, contents))
-    yield from (("image-has-expected", place) for place in values_in(context, contents))
+    places, read_all = values_in(context, contents)
+    yield from (("image-has-expected", place) for place in places)
+    if not read_all:
+        yield NOT_READ, Place(about, "it has more text than is looked into for values that the tests expect")
     gold = gold_of(context)
     if not gold.files:
         return

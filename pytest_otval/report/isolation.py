@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pytest_otval.core import Isolation, OtvalUsageError
+from pytest_otval.core import LEVELS, OtvalUsageError
 from pytest_otval.report.command import results_of
 from pytest_otval.report.results import Results, split_id
 from pytest_otval.report.text import one_line
 from pytest_otval.runtimes.named import NotNamedError, add_to_dataset
 from pytest_otval.task.dataset import DATASET_TOML, load_dataset
 
-STRONGEST_FIRST: tuple[str, ...] = get_args(Isolation)[::-1]
+STRONGEST_FIRST: tuple[str, ...] = LEVELS[::-1]
 SEPARATE, TOGETHER = "separate", "together"
 _OTHERS = {
     SEPARATE: "with a separate verifier",
@@ -48,9 +48,8 @@ def run_isolation(arguments: argparse.Namespace) -> int:
     found = list(levels_found(results_of(arguments.ran)))
     if not found:
         raise OtvalUsageError(f"{arguments.ran} has no answer of oracle at --otval-isolation auto")
-    print("\n".join(table_lines(found)))
-    if arguments.write is not None:
-        print(_write(arguments.write, found))
+    written = _write(arguments.write, found, arguments.ran) if arguments.write is not None else ""
+    print("\n".join(filter(None, (*table_lines(found), written))))
     return 0
 
 
@@ -84,21 +83,25 @@ def table_lines(found: list[Found]) -> Iterator[str]:
     for one in found:
         if one.level not in (STRONGEST_FIRST[0], SEPARATE, TOGETHER):
             tried = ", ".join(f"{level} {reason}" for level, reason in one.tried.items())
-            yield f"  {one_line(one.task)}: {one.level or 'none'} ({one_line(tried)})"
+            yield f"  {one_line(one.task)}: {one.level or 'no level'} ({one_line(tried)})"
 
 
-def _write(folder: Path, found: list[Found]) -> str:
+def _write(folder: Path, found: list[Found], run: str) -> str:
     dataset = load_dataset(folder)
-    file = folder / DATASET_TOML
-    levels = {
-        one.task: one.level
-        for one in found
-        if one.dataset == dataset.name and one.level in STRONGEST_FIRST and one.level != dataset.settings.isolation
-    }
+    file, settings = folder / DATASET_TOML, dataset.settings
     if not file.is_file():
         raise OtvalUsageError(f"{folder} has no {DATASET_TOML}: write one with [otval], then try again")
+    own = [one for one in found if one.dataset == dataset.name]
+    if not own:
+        others = ", ".join(sorted({one.dataset for one in found}))
+        raise OtvalUsageError(f"{run} has no task of {dataset.name}, it has those of {others}: name that folder")
+    levels = {
+        one.task: one.level
+        for one in own
+        if one.level in STRONGEST_FIRST and one.level != settings.levels.get(one.task, settings.isolation)
+    }
     try:
         add_to_dataset(file, "levels", levels)
     except NotNamedError as error:
         raise OtvalUsageError(str(error)) from None
-    return f"{file}: [otval.levels] has {len(levels)} tasks that differ from {dataset.settings.isolation!r}"
+    return f"{file}: {len(levels)} levels written into [otval.levels]"

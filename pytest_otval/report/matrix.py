@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_otval.core import LEVELS
 from pytest_otval.report.results import Row, task_label
 from pytest_otval.report.text import one_line
 
 CELLS = ("paid", "accepted", "tampered", "stopped", "applied", "not-applied")
 """What may become of an attack, the most telling first; see docs/adversary.md."""
-LEVELS = ("none", "fresh", "masked", "pristine", "separate")
-"""The order of columns; others come behind them."""
+_COLUMNS = (*LEVELS, "separate")
+"""Their order; others come behind them."""
 _MOST_NAMED = 8
 _LETTERS = 60
 
@@ -33,7 +34,7 @@ class Matrix:
     def levels(self) -> list[str]:
         """The levels there are, in their order."""
         found = {level for by_level in self.counts.values() for level in by_level}
-        return sorted(found, key=lambda level: (LEVELS.index(level) if level in LEVELS else len(LEVELS), level))
+        return sorted(found, key=lambda level: (_COLUMNS.index(level) if level in _COLUMNS else len(_COLUMNS), level))
 
     def of_level(self, level: str) -> Counter[str]:
         """Return how many cells of each kind a level has."""
@@ -82,8 +83,8 @@ def told(cells: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {cell}" for cell, count in found)
 
 
-def short_lines(matrix: Matrix) -> Iterator[str]:
-    """Yield a line for each level, with the attacks that were paid."""
+def short_lines(matrix: Matrix) -> Iterator[tuple[str, bool]]:
+    """Yield a line for each level, with the attacks that were paid, and whether any was."""
     for level in matrix.levels:
         counts = ", ".join(f"{count} {cell}" for cell, count in _ordered(matrix.of_level(level)))
         paid = matrix.payers.get(level, {})
@@ -93,7 +94,7 @@ def short_lines(matrix: Matrix) -> Iterator[str]:
         ]
         more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
         names = f": paid {', '.join(named[:_MOST_NAMED])}{more}" if named else ""
-        yield f"attacks at {one_line(level)}: {counts}{names}"
+        yield f"attacks at {one_line(level)}: {counts}{names}", bool(named)
 
 
 def table_lines(matrix: Matrix) -> Iterator[str]:

@@ -126,8 +126,8 @@ def summary_lines(summary: Summary, ledger: Path) -> Iterator[Text]:
         yield Text(f"known bad, as dataset.toml says: {_with_examples(summary.known)}")
     if summary.only_here.count:
         yield Text(f"fails only here, not by Harbor's rules: {_with_examples(summary.only_here)}", "warn")
-    for line in short_lines(matrix_of(summary.attacked)):
-        yield Text(line, "bad" if ": paid " in line else "good")
+    for line, paid in short_lines(matrix_of(summary.attacked)):
+        yield Text(line, "bad" if paid else "good")
     if summary.bases:
         yield Text(f"base images stood in for by {', '.join(sorted(summary.bases))}")
     yield Text(f"ledger: {one_line(str(ledger))}")

@@ -15,7 +15,7 @@ from pytest_otval.attacks import names
 from pytest_otval.attacks.battery import Attack, battery
 from pytest_otval.attacks.union import agent_of, applied, bisect, unions
 from pytest_otval.core import Conclusion, Finding, Severity, StageResult, Verdict
-from pytest_otval.stages.isolation import AUTO, at_found, isolation_of
+from pytest_otval.stages.isolation import AUTO, at_found
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import Question
 from pytest_otval.stages.trials import evidence_of, noop, oracle, trial_stage
@@ -63,8 +63,10 @@ class _Tried:
         """The cells by trial."""
         self._together: list[str] = []
         """Attacks that are paid beside each other only."""
-        self._logs: dict[bool, str] = {}
-        """Of the first trial that was paid: of a single attack, and of several."""
+        self._logs: dict[tuple[str, ...], str] = {}
+        """Of trials that were paid, by the attacks in them."""
+        self._idle = ""
+        """The reason class of doing nothing."""
         self._facts: dict[str, Any] = {}
         self._trials: list[Any] = []
         self._seconds: dict[str, float] = defaultdict(float)
@@ -87,6 +89,7 @@ class _Tried:
         if self._machine.settings.verdict.isolation == AUTO:
             self._question = at_found(self._question, solved)
         idle = self._add(noop(self._machine, self._at("noop")))
+        self._idle = idle.reason
         if self._paid(idle):
             return self._unasked("wrong-reward", f"doing nothing is paid: {idle.headline}", idle.log)
         return None
@@ -120,13 +123,14 @@ class _Tried:
         ran = applied(step_folder(evidence, step.name) for step in self._question.task.steps)
         state = self._state(result)
         if state == "paid":
-            self._logs.setdefault(len(group) == 1, f"{name}: score {result.facts['score']}\n{result.log}")
+            self._logs[tuple(attack.id for attack in group)] = f"{name}: score {result.facts['score']}\n{result.log}"
         # What broke off and was paid was paid: nothing else was done.
         all_ran = state == "paid" and not ran
         noted = {attack.id: state if all_ran or attack.id in ran else "not-applied" for attack in group}
         self._noted[tuple(noted)] = noted
         self._cells |= noted
-        return state in ("paid", "tampered") or result.reason == "agent-timeout"
+        # A verifier that one of them kept from its usual end says nothing of the others.
+        return state == "paid" or result.reason != self._idle
 
     def _state(self, result: StageResult) -> str:
         if self._paid(result):
@@ -138,7 +142,7 @@ class _Tried:
     def _paid(self, result: StageResult) -> bool:
         """Whether a trial scored above the threshold; at isolation ``none`` as Harbor reads rewards."""
         harbors = self._machine.settings.verdict.rules == "harbor"
-        if harbors or isolation_of(self._machine, self._question) == "none":
+        if harbors or result.facts["isolation"] == "none":
             return not result.facts["harbor"]["error"] and not result.facts["harbor"]["pass"]
         return result.reason == "wrong-reward"
 
@@ -179,7 +183,8 @@ class _Tried:
         headline = f"paid for nothing: {', '.join(failing[:_SHOWN])}{more} ({_told(cells)})"
         if self._together:
             headline += f"; only together: {', '.join(self._together)}"
-        return StageResult("attack-paid", headline, self._logs.get(True) or self._logs[False], facts)
+        groups = [group for group in self._logs if not set(group).isdisjoint(failing)]
+        return StageResult("attack-paid", headline, self._logs[min(groups, key=len)], facts)
 
     def _all_facts(self, cells: dict[str, str], findings: Iterable[Finding]) -> dict[str, Any]:
         return {

@@ -54,7 +54,9 @@ def _findings(machine: Machine, dataset: Dataset, source: TaskSource) -> Iterato
     yield from _bases(found, machine)
     if not has_licence(dataset.path, _manifest(dataset)):
         yield _told("ds-licence", "the dataset names no licence")
-    yield from _accepted(dataset)
+    yield from _unknown(dataset, "ds-accepted-unknown", dataset.settings.accepted, battery())
+    if dataset.settings.levels:
+        yield from _unknown(dataset, "ds-levels-unknown", dataset.settings.levels, source.names()[0])
     yield from _allowances(dataset, source, {*machine.checks, *ELSEWHERE})
 
 
@@ -159,17 +161,22 @@ def _bases(found: Survey, machine: Machine) -> Iterator[Finding]:
         yield _told("ds-images-absent", message)
 
 
-def _accepted(dataset: Dataset) -> Iterator[Finding]:
-    """Tell which entries of [otval.accepted] name no attack of the battery."""
-    unknown = dataset.settings.accepted.keys() - battery().keys()
+_TABLES = {"ds-accepted-unknown": ("accepted", "attack"), "ds-levels-unknown": ("levels", "task")}
+"""The table of [otval] that a check looks at, and what its entries name."""
+
+
+def _unknown(dataset: Dataset, check: str, named: Iterable[str], known: Iterable[str]) -> Iterator[Finding]:
+    """Tell which entries of a table name nothing that is known."""
+    unknown = set(named) - set(known)
     if not unknown:
         return
+    table, what = _TABLES[check]
     lines = Lines(_manifest(dataset).decode("utf-8", "replace"))
     for name in sorted(unknown):
-        near = difflib.get_close_matches(name, battery(), n=1)
+        near = difflib.get_close_matches(name, list(known), n=1)
         hint = f", did you mean {near[0]}?" if near else ""
-        finding = _told("ds-accepted-unknown", f"otval.accepted: there is no attack {name!r}{hint}")
-        yield replace(finding, line=lines.of(("otval", "accepted", name)))
+        finding = _told(check, f"otval.{table}: there is no {what} {name!r}{hint}")
+        yield replace(finding, line=lines.of(("otval", table, name)))
 
 
 def _allowances(dataset: Dataset, source: TaskSource, known: set[str]) -> Iterator[Finding]:

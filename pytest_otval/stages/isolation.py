@@ -6,21 +6,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
-from pytest_otval.core import Conclusion, Isolation, StageResult, Verdict
+from pytest_otval.core import LEVELS, Conclusion, Isolation, StageResult, Verdict
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import Question, config_of
 from pytest_otval.trial.outcome import Scope
 
 AUTO: Literal["auto"] = "auto"
-LEVELS: tuple[Isolation, ...] = get_args(Isolation)
-"""From the weakest to the strongest."""
 _USUAL: Isolation = "fresh"
 
 
 def declared_scope(machine: Machine, question: Question) -> Scope:
-    """Return how long the agent's processes live, as the task declares it or isolation ``none`` brings along."""
-    declared = _metadata(question).get("process_scope") == "trial"
-    return "trial" if declared or isolation_of(machine, question) == "none" else "phase"
+    """Return how long the agent's processes live, as the task declares it or isolation ``none`` brings along.
+
+    Raises Conclusion ``bad-task``.
+    """
+    return "trial" if _outlives(question) or isolation_of(machine, question) == "none" else "phase"
+
+
+def _outlives(question: Question) -> bool:
+    """Whether the task declares that its services live on into the verifier's phase."""
+    scopes = get_args(Scope)
+    declared = _metadata(question).get("process_scope", "phase")
+    if declared not in scopes:
+        raise Conclusion("bad-task", f"[metadata.otval] process_scope = {declared!r}: write {' or '.join(scopes)}")
+    return bool(declared == "trial")
 
 
 def isolation_of(machine: Machine, question: Question) -> Isolation | Literal["separate"]:
@@ -85,7 +94,7 @@ def at_found(question: Question, solved: StageResult | None) -> Question:
 
 def _levels(question: Question) -> tuple[Isolation, ...]:
     """Return what is worth trying: where the verifier has a container for itself, or none, there is one way only."""
-    if _is_separate(question) or _metadata(question).get("process_scope") == "trial":
+    if _is_separate(question) or _outlives(question):
         return (_USUAL,)
     return LEVELS[::-1]
 

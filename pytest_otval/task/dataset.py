@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from reprlib import repr as short_repr
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import tomli
 
-from pytest_otval.core import NAME, Finding, Isolation, Severity, Verdict
+from pytest_otval.core import LEVELS, NAME, Finding, Isolation, Severity, Verdict
 from pytest_otval.task.allowed import Allowance, read_allowances
 from pytest_otval.task.lines import KeyPath, Lines, dotted
 from pytest_otval.task.reading import NotReadableError, read_regular
@@ -322,11 +322,11 @@ def _range(value: Any) -> tuple[float, float]:
 def _levels(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         raise TypeError
-    convert = _one_of(*get_args(Isolation))
+    convert = _one_of(*LEVELS)
     return {name: convert(level) for name, level in value.items()}
 
 
-_LEVELS = " or ".join(f'"{level}"' for level in get_args(Isolation))
+_LEVELS = " or ".join(f'"{level}"' for level in LEVELS)
 
 SETTINGS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "oracle": ('"required" or "none"', _one_of("required", "none")),
@@ -334,7 +334,7 @@ SETTINGS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "oracle_min": ("a finite number", _number),
     "noop_max": ("a finite number", _number),
     "reward_range": ("two finite numbers, [lowest, highest]", _range),
-    "isolation": (_LEVELS, _one_of(*get_args(Isolation))),
+    "isolation": (_LEVELS, _one_of(*LEVELS)),
     "levels": (f"a table of tasks, each with {_LEVELS}", _levels),
 }
 """Each key of [otval] but those that are tables: what it takes, in words, and the function that checks it."""

@@ -11,8 +11,11 @@ PACKAGE = "pkg:"
 """Begins an entry that names a Python distribution in place of a path."""
 
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
-_NEVER = ("/proc", "/sys", "/dev", "/tests", "/logs", "/solution", "/setup_files", "/.otval", "/.singularity.d")
+_NEVER = ("/proc", "/sys", "/dev", "/tests", "/logs", "/solution", "/setup_files", "/.singularity.d")
 """What is the kernel's, the grader's or the container runtime's."""
+
+_OURS = ".otval"
+"""Begins the names of what we mount at the top of containers."""
 
 
 def keep_of(metadata: Mapping[str, Any]) -> tuple[str, ...]:
@@ -37,6 +40,12 @@ def _entry(entry: Any) -> str:
     path = PurePosixPath("/", entry.lstrip("/"))
     if not entry.startswith("/") or ".." in path.parts or "\n" in entry or "\0" in entry:
         raise ValueError(f"{entry!r} is neither pkg:NAME nor an absolute path without '..'")
-    if path == PurePosixPath("/") or any(path.is_relative_to(folder) for folder in _NEVER):
+    if _is_never(path):
         raise ValueError(f"{entry!r} is not the agent's to change")
     return str(path)
+
+
+def _is_never(path: PurePosixPath) -> bool:
+    if len(path.parts) == 1 or path.parts[1].startswith(_OURS):
+        return True
+    return any(path.is_relative_to(folder) for folder in _NEVER)

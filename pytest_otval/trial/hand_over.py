@@ -11,7 +11,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from pytest_otval.core import Conclusion, Isolation
+from pytest_otval.core import RESTORING, Conclusion, Isolation
 from pytest_otval.sandbox.base import TOOLBOX, Command, Container
 from pytest_otval.task.keep import keep_of
 from pytest_otval.task.load import Step
@@ -29,6 +29,8 @@ ARTIFACTS = "/logs/artifacts"
 
 _GRADERS = ("tests", "logs", "solution", "setup_files", ".otval-runtime")
 """What an agent may leave at the top that only graders may own."""
+MOST_BYTES = 16 << 30
+"""Of what is carried over: a file without content can say that it is larger than any disk."""
 _HOMES = PurePosixPath("/home")
 
 _CLEAR = f"""
@@ -106,12 +108,18 @@ class HandOver:
     def _clear_inside(self, raw: Path, folder: Path, collecting: str) -> None:
         with self._layer.container("none", []) as container, raw.open("wb") as stream:
             if collecting:
-                command = Command([f"{TOOLBOX}/sh", "-c", collecting], folder / "handed.txt", stdout=stream.fileno())
-                require_end(container.run(limited(command)), "taking what is handed over", "tampered")
+                script = f"({collecting}) | {TOOLBOX}/busybox head -c {MOST_BYTES + 1}"
+                command = Command([f"{TOOLBOX}/sh", "-c", script], folder / "handed.txt", stdout=stream.fileno())
+                with self._layer.telling("tampered", "what is carried over cannot be written"):
+                    require_end(container.run(limited(command)), "taking what is handed over", "tampered")
+                if raw.stat().st_size > MOST_BYTES:
+                    raise Conclusion("tampered", f"more than {MOST_BYTES >> 30} GiB would be carried over")
             clearing = Command([f"{TOOLBOX}/sh", "-c", _CLEAR], folder / "hand-over.txt")
             require_end(container.run(limited(clearing)), "the hand-over", "tampered")
 
     def _restoring(self, step: Step) -> Restoring | None:
+        if self._isolation not in RESTORING:
+            return None
         try:
             keep = keep_of(self._metadata)
         except ValueError as error:

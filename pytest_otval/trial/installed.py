@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
-from pytest_otval.images.lower import Lower, Node
-from pytest_otval.task.packed.unpack import DamagedError, Kind
+from pytest_otval.images.lower import Lower, Node, path_parts
+from pytest_otval.task.packed.unpack import Kind
 
 _MAX_RECORD_BYTES = 16 * 1024 * 1024
 
@@ -18,33 +18,35 @@ _MAX_RECORD_BYTES = 16 * 1024 * 1024
 def modules_of(files: tuple[Path, ...], sites: tuple[str, ...], distribution: str) -> frozenset[str]:
     """Return the names at the top of the site folders that a distribution's RECORD lists.
 
-    ``sites`` and ``distribution`` are patterns (``fnmatch``). Empty for one that the image does not have.
+    ``sites`` and ``distribution`` are patterns (``fnmatch``). Empty for one that the image does not have. Raises
+    OSError and DamagedError where the image cannot be read.
     """
-    found: set[str] = set()
-    try:
-        with Lower(files) as lower:
-            for site in sites:
-                for record in _matching(
-                    lower, lower.root(), [*site.strip("/").split("/"), _info(distribution), "RECORD"]
-                ):
-                    found.update(_tops(lower.read(record, _MAX_RECORD_BYTES).decode(errors="replace")))
-    except (OSError, DamagedError):
-        return frozenset()
-    return frozenset(found)
-
-
-def _info(distribution: str) -> str:
-    return f"{distribution}-*.dist-info"
+    with Lower(files) as lower:
+        records = [
+            record
+            for site in sites
+            for record in _matching(lower, lower.root(), [*path_parts(site), f"{distribution}-*.dist-info", "RECORD"])
+        ]
+        texts = [lower.read(record, _MAX_RECORD_BYTES).decode(errors="replace") for record in records]
+    return frozenset(name for text in texts for name in _tops(text))
 
 
 def _tops(record: str) -> Iterator[str]:
     # https://packaging.python.org/en/latest/specifications/recording-installed-packages/#the-record-file
-    for row in csv.reader(record.splitlines()):
-        parts = row[0].split("/") if row else []
-        name = parts[0] if parts else ""
+    for line in record.splitlines():
+        name = _path_in(line).partition("/")[0]
         # Each start of Python runs the lines of a .pth file: nothing of a package needs to be changed by that.
         if name not in ("", ".", "..", "__pycache__") and name.isprintable() and not name.endswith(".pth"):
             yield name
+
+
+def _path_in(line: str) -> str:
+    try:
+        row = next(csv.reader([line]), [])
+    except csv.Error:
+        # Such as a field of more than 128 KiB: no installer wrote it.
+        return ""
+    return row[0] if row else ""
 
 
 def _matching(lower: Lower, folder: Node, patterns: Sequence[str]) -> Iterable[Node]:

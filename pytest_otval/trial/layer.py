@@ -84,7 +84,7 @@ class Layer:
     def remember(self) -> None:
         """Note what set-up changed: it is no agent's, and comes back when an agent's changes go. Raises Conclusion."""
         self._set_up = self.folder / "set-up"
-        with self._told():
+        with self.telling("no-start", "what setup.sh changed cannot be saved"):
             self.bench.sandbox.save_layer(self.overlay, self._set_up)
 
     def holds(self, path: str) -> bool:
@@ -93,24 +93,24 @@ class Layer:
 
     def clear(self, names: Collection[str]) -> None:
         """Take out what was written at the top under these names. Raises Conclusion."""
-        with self._told():
+        with self.telling("tampered", "what the agent left cannot be cleared"):
             self.bench.sandbox.restore_layer(self.overlay, lambda name: name.removeprefix(WHITEOUT) in names, None)
 
     def restore(self, restoring: Restoring) -> None:
         """Put back the image's own, and what set-up changed. Raises Conclusion."""
-        with self._told():
+        with self.telling("tampered", "the image's own cannot be put back"):
             self.bench.sandbox.restore_layer(self.overlay, restoring.restores, self._set_up)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Tell what a layer cannot be read or changed for: a full disk, else what was made of it."""
+    def telling(self, reason: str, words: str) -> Iterator[None]:
+        """Raise OSErrors of work on the trial's files as Conclusion: a full disk as such, else as ``reason``."""
         try:
             yield
         except OSError as error:
             if nearly_full(self.folder):
-                words = f"the scratch {self.folder.parent} is full: free some space or set OT_SCRATCH"
-                raise Conclusion("host-disk-full", words) from None
-            raise Conclusion("tampered", f"the trial's files cannot be put back: {error}") from None
+                full = f"the scratch {self.folder.parent} is full: free some space or set OT_SCRATCH"
+                raise Conclusion("host-disk-full", full) from None
+            raise Conclusion(reason, f"{words}: {error}") from None
 
     def _covers(self, with_libraries: bool) -> list[Bind]:
         """Hide what the runtime would run of the container's root before any program of ours: /.singularity.d/env/*.sh.

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from glob import escape
 from pathlib import Path, PurePosixPath
 
-from pytest_otval.core import Conclusion, Isolation
+from pytest_otval.core import RESTORING, Conclusion, Isolation
 from pytest_otval.images.lower import Lower, path_parts
 from pytest_otval.images.model import Files
 from pytest_otval.sandbox.base import TOOLBOX, WHITEOUT
@@ -86,20 +86,21 @@ class Restoring:
         return None
 
 
-def restoring_of(level: Isolation, files: Files, allowed: Iterable[str], keep: Iterable[str]) -> Restoring | None:
+def restoring_of(level: Isolation, files: Files, allowed: Iterable[str], keep: Sequence[str]) -> Restoring | None:
     """Return what a level does to an image's layer; None at ``none`` and ``fresh``.
 
-    ``keep`` is the task's list, ``allowed`` the absolute paths that are the agent's without it.
+    ``keep`` is the task's list, ``allowed`` the absolute paths that are the agent's without it. Raises Conclusion
+    ``no-start`` for an image that cannot be read.
     """
-    if level not in ("masked", "pristine"):
+    if level not in RESTORING:
         return None
-    paths = _resolved(files, [path for path in allowed if _is_below_root(path)])
-    patterns: list[str] = []
-    for entry in keep:
-        if entry.startswith(PACKAGE):
-            patterns += _of_package(entry.removeprefix(PACKAGE), files)
-        else:
-            paths.add(PurePosixPath(entry))
+    packages = [entry.removeprefix(PACKAGE) for entry in keep if entry.startswith(PACKAGE)]
+    try:
+        paths = _resolved(files, filter(_is_below_root, allowed))
+        patterns = [pattern for name in packages for pattern in _of_package(name, files)]
+    except (OSError, DamagedError) as error:
+        raise Conclusion("no-start", f"the image cannot be read: {error}") from None
+    paths |= {PurePosixPath(entry) for entry in keep if not entry.startswith(PACKAGE)}
     tops = frozenset(path.parts[1] for path in paths if len(path.parts) == 2)
     stays = None if level == "masked" else tops | _OURS
     restoring = Restoring(stays, ())
@@ -114,11 +115,8 @@ def _is_below_root(path: str) -> bool:
 
 def _resolved(files: Files, paths: Iterable[str]) -> set[PurePosixPath]:
     """Return where paths lead to in an image, whose links are not the agent's."""
-    try:
-        with Lower(files) as lower:
-            return {_followed(lower, path_parts(path)) for path in paths}
-    except (OSError, DamagedError):
-        return set(map(PurePosixPath, paths))
+    with Lower(files) as lower:
+        return {_followed(lower, path_parts(path)) for path in paths}
 
 
 def _followed(lower: Lower, parts: Sequence[str]) -> PurePosixPath:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_otval.core import Conclusion, Isolation, Network
+from pytest_otval.core import RESTORING, Conclusion, Isolation, Network
 from pytest_otval.images.model import Image
 from pytest_otval.sandbox.admission import Need
 from pytest_otval.sandbox.base import Bind, ContainerSpec
@@ -88,7 +88,7 @@ class _Trial:
             self._outcome.runtime = str(runtime)
             self._agent.upload_environment()
             self._agent.set_up(runtime)
-            if self._layer.written and self._isolation in ("masked", "pristine"):
+            if self._layer.written and self._isolation in RESTORING:
                 self._layer.remember()
         fault: RewardFault | None = None
         for number, step in enumerate(self._task.steps):

@@ -41,6 +41,7 @@ def test_table(run, capsys):
     }
     assert "1 with a separate verifier" in out and "1 work at no level" in out and "1 with services" in out
     assert "  b: masked (pristine wrong-reward, masked expected)" in out
+    assert "  c: no level (pristine wrong-reward" in out
     assert "\x1b" not in out
 
 
@@ -54,6 +55,21 @@ def test_written(run, tmp_path, capsys):
     assert (text.startswith("# mine\n"), levels["a"], "b" in levels, "e" in levels) == (True, "pristine", False, False)
     assert main(["isolation", str(run), "--write", str(folder)]) == 0
     assert (folder / "dataset.toml").read_text() == text
+
+
+def test_a_level_that_no_longer_holds_is_replaced(run, tmp_path, capsys):
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    (folder / "dataset.toml").write_text('[otval]\nisolation = "pristine"\n[otval.levels]\na = "none"\n')
+    assert main(["isolation", str(run), "--write", str(folder)]) == 0
+    levels = tomli.loads((folder / "dataset.toml").read_text())["otval"]["levels"]
+    assert (levels["a"], levels["b"]) == ("pristine", "masked")
+
+
+def test_another_dataset(run, tmp_path, capsys):
+    (tmp_path / "dataset.toml").write_text("")
+    assert main(["isolation", str(run), "--write", str(tmp_path)]) == 4
+    assert "it has those of demo" in capsys.readouterr().err
 
 
 def test_no_dataset(run, tmp_path, capsys):

@@ -32,9 +32,10 @@ def test_a_line_for_each_level():
         line("c", "oracle"),
     ]
     assert list(short_lines(matrix_of(rows(*given)))) == [
-        "attacks at none: 3 paid: paid pth, curl, uvx",
-        "attacks at fresh: 3 paid, 1 accepted, 1 stopped, 1 not-applied: paid pth x 2, curl",
+        ("attacks at none: 3 paid: paid pth, curl, uvx", True),
+        ("attacks at fresh: 3 paid, 1 accepted, 1 stopped, 1 not-applied: paid pth x 2, curl", True),
     ]
+    assert list(short_lines(matrix_of(rows(attacked("a", pth="stopped"))))) == [("attacks at fresh: 1 stopped", False)]
     assert list(short_lines(matrix_of(rows(line("c", "oracle"))))) == []
 
 
@@ -86,7 +87,13 @@ def test_what_pytest_carries_is_what_the_ledger_has():
 def test_names_that_no_version_of_ours_wrote():
     evil = "\x1b[2J|<b>\u202e"
     matrix = matrix_of(rows(line("a", "adversary", isolation=evil, attacks={evil: evil})))
-    shown = "".join((*table_lines(matrix), *short_lines(matrix), json.dumps(matrix.as_dict(), ensure_ascii=False)))
+    shown = "".join(
+        (
+            *table_lines(matrix),
+            *(text for text, _ in short_lines(matrix)),
+            json.dumps(matrix.as_dict(), ensure_ascii=False),
+        )
+    )
     assert not set("\x1b\u202e") & set(shown)
     assert matrix.levels == [evil]
 

@@ -19,8 +19,8 @@ INSIDE = [attack.id for attack in battery().values() if attack.remedy]
 class World:
     """A container whose verifier pays the solution, and the attacks named."""
 
-    def __init__(self, pays=(), lacks=(), together=(), oracle="1", noop="0", **ends):
-        self.pays, self.lacks, self.together = set(pays), set(lacks), set(together)
+    def __init__(self, pays=(), lacks=(), together=(), breaks=(), oracle="1", noop="0", **ends):
+        self.pays, self.lacks, self.together, self.breaks = map(set, (pays, lacks, together, breaks))
         self.oracle, self.noop, self.ends = oracle, noop, ends
         self.tried = []
         self.now = None
@@ -49,7 +49,8 @@ class World:
             text, self.solved = (self.oracle if getattr(self, "solved", False) else self.noop), False
         else:
             paid = self.now & self.pays or (self.together and self.together <= self.now)
-            text, self.now = ("1" if paid else "0"), None
+            text = "" if self.now & self.breaks else "1" if paid else "0"
+            self.now = None
         if text:
             (container.bound("/logs/verifier") / "reward.txt").write_text(text)
 
@@ -138,6 +139,7 @@ def test_accepted(adversary):
     assert world.tried[0] == ["bash-replaced"], "alone, so that the union shows the others"
     again = adversary(World(pays=["bash-replaced", "pth"]), settings=DatasetSettings(accepted=known))
     assert (again.reason, cells(again, "paid")) == ("attack-paid", ["pth"])
+    assert again.log.startswith("attack-pth: "), "the log is of what fails"
 
 
 def test_chosen(adversary):
@@ -167,6 +169,13 @@ def test_without_a_solution_a_zero_shows_little(adversary):
     result = adversary(World(pays=["curl"]), solve=None)
     assert (result.reason, cells(result, "paid"), cells(result, "stopped")) == ("attack-paid", ["curl"], [])
     assert "pth" in cells(result, "applied")
+
+
+def test_one_that_breaks_the_verifier_hides_no_other(adversary):
+    """Where it does not come to its usual end, it says nothing of the others."""
+    result = adversary(World(pays=["pth"], breaks=["activate"]))
+    assert cells(result, "paid") == ["pth"]
+    assert result.facts["attacks"]["activate"] == "stopped"
 
 
 def test_one_that_never_ends_hides_no_other(adversary):

@@ -224,3 +224,10 @@ def test_an_accepted_attack_that_there_is_none_of(answer):
     ]
     assert "there is no attack 'bash-replace', did you mean bash-replaced?" in found[0][2]
     assert "\u202e" not in found[1][2]
+
+
+def test_a_level_for_a_task_that_there_is_not(answer):
+    toml = HEAD + '[otval.levels]\na = "fresh"\nbb = "masked"\n'
+    found = [one for one in answer({"a": {}, "b": UNLIKE}, toml) if one[0] == "ds-levels-unknown"]
+    assert [(one[1], one[3], one[4]) for one in found] == [("warning", "dataset.toml", 6)]
+    assert "there is no task 'bb', did you mean b?" in found[0][2]

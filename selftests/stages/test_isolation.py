@@ -9,7 +9,8 @@ from pytest_otval.glue.options import attack_ids
 from pytest_otval.stages.isolation import at_strongest
 from pytest_otval.stages.question import Question
 from pytest_otval.task.dataset import DatasetSettings
-from selftests.fakes import TOML, Answer, ask, make_task, writes_reward
+from selftests.fakes import TOML, Answer, FakeImages, ask, make_task, writes_reward
+from selftests.runtimes.made import write_squashfs
 
 PAYS_NOTHING = writes_reward("0")
 SEPARATE = TOML + 'environment_mode = "separate"\n'
@@ -70,7 +71,8 @@ def test_some_tasks_of_a_dataset(fake_machine, tmp_path, level, listed):
     [("fresh", []), ("masked", ["usr"]), ("pristine", ["srv", "usr"])],
 )
 def test_what_is_put_back(fake_machine, tmp_path, level, restored):
-    machine = fake_machine(writes_reward("1"), isolation=level)
+    image = write_squashfs(tmp_path / "image.sqfs", {"/etc/hostname": ""})
+    machine = fake_machine(writes_reward("1"), FakeImages(files=(image,)), isolation=level)
     toml = TOML.replace("[environment]", '[environment]\nworkdir = "/app"')
     task = make_task(tmp_path, toml=toml, files={"setup_files/setup.sh": "#!/bin/sh\n"})
     ask("oracle", machine, Question(task, DatasetSettings(), tmp_path / "evidence"))
@@ -144,9 +146,17 @@ def test_one_way_only(fake_machine, tmp_path, more):
 def test_both_have_to_pass(fake_machine, tmp_path, reward, verdict):
     """A verifier that pays always, or never."""
     question = Question(make_task(tmp_path), DatasetSettings(), tmp_path / "evidence")
-    result, _ = ask("oracle", fake_machine(writes_reward(reward), isolation="auto"), question)
+    image = write_squashfs(tmp_path / "image.sqfs", {"/etc/hostname": ""})
+    machine = fake_machine(writes_reward(reward), FakeImages(files=(image,)), isolation="auto")
+    result, _ = ask("oracle", machine, question)
     assert (result.reason, result.headline.startswith("noop: ")) == (verdict, reward == "1")
     assert list(result.facts["levels"]) == ["pristine", "masked", "fresh", "none"]
+
+
+@pytest.mark.parametrize("scope", ["trail", 3, []])
+def test_a_scope_that_there_is_not(isolation, scope):
+    result, _ = isolation(toml=TOML + f"[metadata.otval]\nprocess_scope = {scope!r}\n")
+    assert (result.reason, "phase or trial" in result.headline) == ("bad-task", True)
 
 
 def said(sandbox):

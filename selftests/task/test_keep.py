@@ -16,7 +16,24 @@ def test_entries():
 
 @pytest.mark.parametrize(
     "entry",
-    [3, "numpy", "pkg:", "pkg:a/b", "pkg:-x", "a/b", "/", "//", "/a/../b", "/proc/1", "/tests", "/logs/x", "/a\nb", ""],
+    [
+        3,
+        "numpy",
+        "pkg:",
+        "pkg:a/b",
+        "pkg:-x",
+        "a/b",
+        "/",
+        "//",
+        "/a/../b",
+        "/proc/1",
+        "/tests",
+        "/logs/x",
+        "/a\nb",
+        "",
+        "/.otval-inbox/x",
+        "/.otval",
+    ],
 )
 def test_what_is_none(entry):
     with pytest.raises(ValueError, match=r"\S"):

@@ -38,7 +38,7 @@ def index_data(rows: Sequence[Row], run: Path, facts: Mapping[str, Any]) -> dict
         "more": [
             {"title": one_line(title, CELL_LETTERS), **_column(_cell(row, title) for row in rows)} for title in titles
         ],
-        "attacks": matrix_of(row for row in rows if row.attacks).as_dict(),
+        "attacks": matrix_of(rows).as_dict(),
         "score": [row.score for row in rows],
         "seconds": [round(row.seconds, 2) for row in rows],
         "unexpected": [int(row.unexpected) for row in rows],

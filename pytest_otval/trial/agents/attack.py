@@ -18,7 +18,7 @@ RUN = "run.sh"
 MOST_SECONDS = 60.0
 
 
-class Attack:
+class Scripts:
     """See ``base.Agent``. ``files`` are texts by their path below ``PLACE``; ``RUN`` is one of them."""
 
     acts = True
