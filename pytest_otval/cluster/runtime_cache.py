@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pytest_otval.cluster.environments import environments_below
@@ -36,6 +36,8 @@ from pytest_otval.workspace import Workspace
 
 _DAY = 86400
 _SHOWN = 12
+_MAY_HIDE_RUNTIMES = ("ds-unreadable", "ds-parse", "ds-invalid", "ds-unknown-field")
+"""Findings of a dataset.toml: what is meant to name a runtime may be what is wrong."""
 
 
 def build(arguments: argparse.Namespace) -> int:
@@ -173,7 +175,15 @@ def collect_garbage(arguments: argparse.Namespace) -> int:
     """Remove the runtimes that no task names, and that are no newest of a recipe."""
     workspace = Workspace.from_environment()
     cache = Runtimes(workspace.runtimes)
-    named = named_below(arguments.paths or _all_datasets(workspace))
+    found = named_below(arguments.paths or _all_datasets(workspace))
+    if not found.tasks:
+        words = "there is no task below the folders given, so all runtimes would go: name the tasks' folders"
+        raise OtvalUsageError(words)
+    if found.unread:
+        warn_of(found)
+        words = f"{len(found.unread)} tasks or datasets cannot be read, so nothing is removed: mend or remove them"
+        raise OtvalUsageError(words)
+    named = set(found.checksums)
     for name in recipe_names():
         recipe = find_recipe(name)
         newest = cache.newest(recipe.id) if recipe is not None else None
@@ -195,32 +205,44 @@ def collect_garbage(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def named_below(paths: Iterable[Path]) -> set[str]:
-    """Return the checksums that the tasks below some folders and their datasets name.
+@dataclass
+class Named:
+    """What tasks and their datasets name."""
 
-    Raises OtvalUsageError where there is no task.
-    """
-    named: set[str] = set()
+    checksums: set[str] = field(default_factory=set)
+    unread: list[str] = field(default_factory=list)
+    """What may name more but cannot be read, and why: a line each."""
+    tasks: int = 0
+
+
+def named_below(paths: Iterable[Path]) -> Named:
+    """Return what the tasks below some folders and their datasets name. Raises OtvalUsageError."""
+    named = Named()
     datasets: set[Path] = set()
-    found = 0
     with tempfile.TemporaryDirectory(prefix="otval-gc-") as scratch:
         for environment in environments_below(paths, Path(scratch)):
-            found += environment.is_task
-            datasets |= {dataset_folder(environment.folder)} if environment.is_task else set()
-            for file in _references(environment.folder) if environment.is_task else ():
-                try:
-                    reference = read_reference(file)
-                except Conclusion as conclusion:
-                    print(f"{printable(environment.name)}: {conclusion}", file=sys.stderr)
-                    continue
-                named |= {reference.checksum} if reference is not None else set()
-    for folder in datasets:
-        named |= set(load_dataset(folder).settings.runtimes.values())
-    if not found:
-        raise OtvalUsageError(
-            "there is no task below the folders given, so all runtimes would go: name the tasks' folders"
-        )
+            if not environment.is_task:
+                continue
+            named.tasks += 1
+            datasets.add(environment.dataset)
+            try:
+                if environment.refused is not None:
+                    raise environment.refused
+                found = list(filter(None, map(read_reference, _references(environment.folder))))
+                named.checksums |= {reference.checksum for reference in found}
+            except Conclusion as conclusion:
+                named.unread.append(f"{printable(environment.name)}: {conclusion}")
+    for dataset in map(load_dataset, sorted(datasets)):
+        named.checksums |= set(dataset.settings.runtimes.values())
+        wrong = [finding for finding in dataset.findings if finding.check in _MAY_HIDE_RUNTIMES]
+        named.unread += [f"{printable(str(dataset.path))}: {finding}" for finding in wrong]
     return named
+
+
+def warn_of(named: Named) -> None:
+    """Say what could not be read."""
+    for line in named.unread:
+        print(f"warning: {line}", file=sys.stderr)
 
 
 def _references(task: Path) -> Iterator[Path]:

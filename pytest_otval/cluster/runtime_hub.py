@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Set
+from pathlib import Path
 
-from pytest_otval.cluster.runtime_cache import find, line_of, named_below, opened_cache
+from pytest_otval.cluster.runtime_cache import find, line_of, named_below, opened_cache, warn_of
 from pytest_otval.core import OtvalUsageError, printable
 from pytest_otval.hub import Hub, HubFile
 from pytest_otval.runtimes.foreign import fault_of
@@ -49,7 +50,7 @@ def _sent(hub: Hub, there: Mapping[str, HubFile], cache: Runtimes, runtime: Runt
 def download(arguments: argparse.Namespace) -> int:
     """Bring runtimes into the cache; return 1 where one is missing or is not right."""
     cache = opened_cache()
-    named = named_below(arguments.tasks) if arguments.tasks else set()
+    named = _named(arguments.tasks) if arguments.tasks else set()
     hub = Hub(arguments.repository)
     there = hub.files(FOLDER)
     whole = {path.removesuffix(".json") for path in there if path.endswith(".json")}
@@ -65,6 +66,14 @@ def download(arguments: argparse.Namespace) -> int:
     for fault in faults:
         print(f"error: {fault}", file=sys.stderr)
     return 1 if faults else 0
+
+
+def _named(paths: Iterable[Path]) -> set[str]:
+    named = named_below(paths)
+    if not named.tasks:
+        raise OtvalUsageError("there is no task below the folders given: name the folders of tasks or datasets")
+    warn_of(named)
+    return named.checksums
 
 
 def _wanted(hub: Hub, found: Iterable[str], named: Set[str], arguments: argparse.Namespace) -> Iterator[Runtime | str]:

@@ -1,12 +1,18 @@
 """``python -m pytest_otval runtime``: what needs the cache alone."""
 
 import json
+import shutil
 
 import pytest
 
 from pytest_otval.__main__ import main
+from pytest_otval.core import Conclusion
 from pytest_otval.runtimes.record import Reference, write_reference
 from pytest_otval.runtimes.store import Runtimes
+from pytest_otval.task.dataset import dataset_folder
+from pytest_otval.task.pack import pack
+from pytest_otval.task.packed.forms import Form
+from pytest_otval.task.packed.tar import TarSource
 from selftests.fakes import make_task
 from selftests.runtimes.made import put
 
@@ -76,6 +82,60 @@ def test_garbage_is_what_no_task_names(runtimes, tmp_path, capsys):
     assert main(words) == 0
     assert not runtimes.file(other).exists() and runtimes.file(named).exists()
     assert main(words[:3]) == 0
+
+
+def test_what_a_packed_dataset_names_stays(runtimes, tmp_path):
+    """Both its tasks and its dataset.toml name runtimes."""
+    named, listed = put(runtimes, "named"), put(runtimes, "listed")
+    task = make_task(tmp_path)
+    write_reference(task.path / "tests" / "ot-verifier-runtime.json", Reference.of(named))
+    toml = f'[dataset]\nname = "org/set"\n[otval.runtimes]\n{listed.id} = "sha256:{listed.checksum}"\n'
+    (tmp_path / "set" / "dataset.toml").write_text(toml)
+    pack(tmp_path / "set", Form.TAR, tmp_path / "packed" / "set")
+    assert main(["runtime", "gc", str(tmp_path / "packed"), "--keep-days", "0"]) == 0
+    assert runtimes.file(named).exists() and runtimes.file(listed).exists()
+
+
+def spoil_json(task):
+    (task.path / "tests" / "ot-verifier-runtime.json").write_text("{")
+
+
+def spoil_toml(task):
+    (dataset_folder(task.path) / "dataset.toml").write_text("[otval")
+
+
+def misspell(task):
+    (dataset_folder(task.path) / "dataset.toml").write_text('[dataset]\nname = "org/set"\n[otval.runtimse]\n')
+
+
+def no_space(task):
+    """The task is packed, and cannot be unpacked."""
+    dataset = dataset_folder(task.path)
+    pack(dataset, Form.TAR, dataset.with_name("packed"))
+    shutil.rmtree(dataset)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (spoil_json, "names no runtime"),
+        (spoil_toml, "ds-parse"),
+        (misspell, "ds-unknown-field"),
+        (no_space, "host-disk-full: x"),
+    ],
+)
+def test_what_cannot_be_read_may_name_all_so_nothing_goes(runtimes, tmp_path, capsys, monkeypatch, spoil, said):
+    runtime = put(runtimes)
+    spoil(make_task(tmp_path))
+
+    def full(*_):
+        raise Conclusion("host-disk-full", "x")
+
+    monkeypatch.setattr(TarSource, "folder", full)
+    assert main(["runtime", "gc", str(tmp_path), "--keep-days", "0"]) == 4
+    err = capsys.readouterr().err
+    assert said in err and "1 tasks or datasets cannot be read, so nothing is removed" in err
+    assert runtimes.file(runtime).exists()
 
 
 def test_without_any_task_nothing_goes(runtimes, tmp_path, capsys):

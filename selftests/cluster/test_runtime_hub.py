@@ -121,6 +121,19 @@ def test_what_the_hub_does_not_have_is_told(hub, cache, tmp_path, capsys):
     assert len(hub.repositories[KEY].revisions) == 1
 
 
+def test_what_tasks_cannot_tell_is_warned_of(hub, cache, tmp_path, capsys):
+    offer(hub, cache("mine"), whole(cache("mine"), "one", "1").checksum)
+    task = make_task(tmp_path)
+    (task.path / "tests" / "ot-verifier-runtime.json").write_text("{")
+    cache("theirs")
+    assert main(["runtime", "download", REPO, "--for", str(task.path)]) == 0
+    assert "warning: " in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert main(["runtime", "download", REPO, "--for", str(tmp_path / "empty")]) == 4
+    said = capsys.readouterr().err
+    assert "there is no task" in said and "would go" not in said
+
+
 def test_what_is_damaged_is_not_published(hub, cache, capsys):
     mine = cache("mine")
     right, wrong = whole(mine, "right", "1"), whole(mine, "wrong", "2")
