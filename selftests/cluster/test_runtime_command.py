@@ -1,13 +1,15 @@
 """``python -m pytest_otval runtime``: what needs the cache alone."""
 
 import json
+import os
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from pytest_otval.__main__ import main
 from pytest_otval.core import Conclusion
-from pytest_otval.runtimes.record import Reference, write_reference
+from pytest_otval.runtimes.record import Package, Reference, write_record, write_reference
 from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.task.dataset import dataset_folder
 from pytest_otval.task.pack import pack
@@ -51,6 +53,17 @@ def test_list_and_show(runtimes, capsys):
     assert json.loads(capsys.readouterr().out)["base"] == "bootstrap:fake@0"
 
 
+def test_nothing_of_a_manifest_reaches_the_terminal_raw(runtimes, capsys):
+    runtime = put(runtimes)
+    evil = "\x1b[2J\ud800"
+    packages, files = {"pip": {evil: Package(evil, evil)}}, {evil: "a" * 64}
+    write_record(runtimes.cache, replace(runtime, base=evil, base_key=evil, packages=packages, files=files))
+    assert main(["runtime", "list"]) == 0
+    assert main(["runtime", "show", "tools", "--files"]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out and out.count("x1b[2J") == 7
+
+
 def test_show_of_none_and_of_several(runtimes, capsys):
     put(runtimes, "tools-a"), put(runtimes, "tools-b")
     assert main(["runtime", "show", "none"]) == 1
@@ -63,12 +76,19 @@ def test_show_of_none_and_of_several(runtimes, capsys):
 def test_verify_says_and_removes_what_is_not_right(runtimes, capsys):
     right, wrong = put(runtimes, "right"), put(runtimes, "wrong")
     damage(runtimes, wrong)
-    (runtimes.cache / f"{'0' * 64}.sqfs").touch()
+    old, young = (runtimes.cache / f"{one * 64}.sqfs" for one in "01")
+    old.touch(), young.touch(), (runtimes.cache / f"{'2' * 64}.lock").touch()
+    os.utime(old, (0, 0))
     assert main(["runtime", "verify"]) == 1
-    assert "does not match its checksum" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "does not match its checksum" in said.out and said.err == "4 runtimes, 3 not right\n"
     assert main(["runtime", "verify", "right"]) == 0
     assert main(["runtime", "verify", "--remove"]) == 1
-    left = sorted(path.name for path in runtimes.cache.iterdir())
+    assert "kept, since it may be about to be published" in capsys.readouterr().out
+    assert young.exists(), "somebody may be about to write its manifest"
+    os.utime(young, (0, 0))
+    assert main(["runtime", "verify", "--remove"]) == 1
+    left = sorted(path.name for path in runtimes.cache.iterdir() if path.suffix != ".lock")
     assert left == [f"{right.checksum}.json", f"{right.checksum}.sqfs"]
 
 
