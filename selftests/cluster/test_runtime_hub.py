@@ -121,6 +121,19 @@ def test_what_the_hub_does_not_have_is_told(hub, cache, tmp_path, capsys):
     assert len(hub.repositories[KEY].revisions) == 1
 
 
+def test_a_download_that_lacks_only_its_manifest_is_not_done_again(hub, cache):
+    mine = cache("mine")
+    runtime = whole(mine)
+    offer(hub, mine)
+    theirs = cache("theirs")
+    assert main(["runtime", "download", REPO]) == 0
+    (theirs.cache / f"{runtime.checksum}.json").unlink()
+    asked = hub.count("GET", "/cdn/")
+    assert main(["runtime", "download", REPO]) == 0
+    assert hub.count("GET", "/cdn/") == asked
+    assert theirs.fault(runtime) == "" and names(theirs) == names(mine)
+
+
 def test_what_tasks_cannot_tell_is_warned_of(hub, cache, tmp_path, capsys):
     offer(hub, cache("mine"), whole(cache("mine"), "one", "1").checksum)
     task = make_task(tmp_path)
