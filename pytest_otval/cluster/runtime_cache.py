@@ -48,14 +48,18 @@ def build(arguments: argparse.Namespace) -> int:
     status = 0
     with opened_machine(workspace, profile, flavour) as machine:
         for what in wanted:
+            log = workspace.cache / "runtimes" / f"{what.name}.log"
+            log.unlink(missing_ok=True)
             try:
-                for line in _built(machine, what, arguments.force):
+                for line in _built(machine, what, arguments.force, log):
                     print(line, flush=True)
             except Conclusion as conclusion:
                 print(f"error: {conclusion}", file=sys.stderr)
                 if conclusion.log:
                     print(conclusion.log, file=sys.stderr)
                 status = 1
+            if log.exists():
+                print(f"what the installation said: {log}", file=sys.stderr)
     return status
 
 
@@ -72,12 +76,12 @@ def _found(what: str) -> Recipe | Path:
     return recipe
 
 
-def _built(machine: Machine, what: Recipe | Path, anew: bool) -> Iterator[str]:
+def _built(machine: Machine, what: Recipe | Path, anew: bool, log: Path) -> Iterator[str]:
     if isinstance(what, Path):
         dataset = load_dataset(dataset_folder(what))
         task = load_task(what, dataset.name)
         restore_runtimes(machine, task, dataset.settings.runtimes)
-        saved = save_runtimes(machine, task, anew=anew)
+        saved = save_runtimes(machine, task, anew=anew, log=log)
         trouble = name_runtimes(task, dataset, saved)
         if trouble:
             print(f"warning: {trouble}", file=sys.stderr)
@@ -86,7 +90,7 @@ def _built(machine: Machine, what: Recipe | Path, anew: bool) -> Iterator[str]:
         if not saved:
             yield f"{what}: has all that its scripts ask for"
         return
-    yield line_of(machine.installer.ensure(by_recipe(machine, what), anew=anew))
+    yield line_of(machine.installer.ensure(by_recipe(machine, what), log, anew))
 
 
 def line_of(runtime: Runtime) -> str:

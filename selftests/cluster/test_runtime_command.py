@@ -3,11 +3,14 @@
 import json
 import os
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from pytest_otval.__main__ import main
+from pytest_otval.cluster import runtime_cache
 from pytest_otval.core import Conclusion
 from pytest_otval.runtimes.record import Package, Reference, write_record, write_reference
 from pytest_otval.runtimes.store import Runtimes
@@ -169,3 +172,20 @@ def test_without_any_task_nothing_goes(runtimes, tmp_path, capsys):
 def test_build_of_what_is_neither_recipe_nor_task(runtimes, capsys):
     assert main(["runtime", "build", "none"]) == 4
     assert "neither a task's folder nor a recipe; recipes: node-verifier, python-verifier" in capsys.readouterr().err
+
+
+def test_build_names_the_file_of_what_an_installation_said(runtimes, tmp_path, capsys, monkeypatch):
+    def ensure(installation, log, anew):
+        log.parent.mkdir(parents=True)
+        log.write_text("installing")
+        raise Conclusion("setup-failed", "install.sh ended with status 1")
+
+    machine = SimpleNamespace(installer=SimpleNamespace(ensure=ensure))
+    monkeypatch.setattr(runtime_cache, "load_profile", lambda cluster: None)
+    monkeypatch.setattr(runtime_cache, "probe_flavour", lambda workspace, profile: ("userns", []))
+    monkeypatch.setattr(runtime_cache, "opened_machine", lambda *_: nullcontext(machine))
+    monkeypatch.setattr(runtime_cache, "by_recipe", lambda machine, recipe: None)
+    assert main(["runtime", "build", "python-verifier"]) == 1
+    log = tmp_path / "workspace" / "cache" / "runtimes" / "python-verifier.log"
+    assert log.read_text() == "installing"
+    assert f"what the installation said: {log}" in capsys.readouterr().err
