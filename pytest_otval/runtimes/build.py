@@ -194,7 +194,12 @@ class Installer:
         if not contents.files:
             words = f"{installation.where} left {installation.path} empty: it has to install into $OT_RUNTIME"
             raise Conclusion("setup-failed", words)
-        there = contents.files.keys() | contents.links.keys()
+        there = contents.files.keys() | contents.links
+        # Below a folder that is a link it is not looked for.
+        places = {installation.python, *map(str, PurePosixPath(installation.python).parents)}
+        if installation.python and not places & there:
+            words = f"{installation.where} did not install {installation.path}/{installation.python}"
+            raise Conclusion("setup-failed", f"{words}: let it do so, or correct `python` in runtime.toml")
         python = installation.python or next((name for name in _PYTHONS if name in there), "")
         runtime = Runtime(
             file_digest(half),

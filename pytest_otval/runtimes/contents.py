@@ -33,8 +33,8 @@ class Contents:
     def __init__(self, squashfs: Path, path: str) -> None:
         self.files: dict[str, str] = {}
         """sha256 of each regular file, by its path below the folder."""
-        self.links: dict[str, str] = {}
-        """Targets of symbolic links."""
+        self.links: set[str] = set()
+        """Paths of symbolic links."""
         self.alone = True
         """Whether nothing stands beside the folder and those above it."""
         self._texts: dict[str, bytes] = {}
@@ -51,7 +51,7 @@ class Contents:
                 raise LookupError(path)
             for name, found in _below(lower, node):
                 if found.inode.kind is Kind.LINK:
-                    self.links[name] = found.inode.target.decode(errors="surrogateescape")
+                    self.links.add(name)
                 elif found.inode.kind is Kind.FILE:
                     self.files[name] = self._read(lower, name, found)
 

@@ -32,8 +32,11 @@ ROOT = "/opt/otval/runtimes"
 """Where runtimes lie in containers, if their recipe does not say otherwise."""
 
 CHECKSUM = re.compile(r"[0-9a-f]{64}")
-PATH = re.compile(r"(?:/[A-Za-z0-9][A-Za-z0-9._+-]*)+")
+_PART = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
+PATH = re.compile(rf"(?:/{_PART})+")
 """What a runtime's folder may be called: it stands in mount options."""
+PATH_BELOW = re.compile(rf"{_PART}(?:/{_PART})*")
+"""What its Python may be called, below that folder."""
 KINDS = ("dpkg", "pip", "npm")
 """Ways of installing that a manifest tells of."""
 _MADE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\+00:00")
@@ -139,7 +142,7 @@ def _is_right(runtime: Runtime) -> bool:
         and bool(
             RUNTIME_ID.fullmatch(runtime.id)
             and PATH.fullmatch(runtime.path)
-            and PATH.fullmatch(f"/{runtime.python or 'none'}")
+            and (not runtime.python or PATH_BELOW.fullmatch(runtime.python))
             and _MADE.fullmatch(runtime.made)
         )
     )

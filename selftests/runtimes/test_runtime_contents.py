@@ -38,7 +38,7 @@ def contents(tmp_path):
 
 def test_files_and_links(contents):
     assert contents.files["bin/tool"] == hashlib.sha256(b"x").hexdigest()
-    assert contents.links == {"bin/link": "tool"}
+    assert contents.links == {"bin/link"}
     assert len(contents.files) == len(FILES) - 1
 
 
