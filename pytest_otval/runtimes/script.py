@@ -6,15 +6,11 @@ import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-
-import tree_sitter_bash
-from tree_sitter import Language, Parser
-from tree_sitter import Node as Syntax
 
 from pytest_otval.core import NAME, Conclusion, printable
 from pytest_otval.runtimes.record import TASK_JSON, VERIFIER_JSON
+from pytest_otval.task.bash import bash_root, commands
 from pytest_otval.task.load import Step, Task
 from pytest_otval.task.reading import NotReadableError, is_folder, is_regular, open_regular, read_regular
 
@@ -106,7 +102,7 @@ def _source(path: Path) -> bytes:
 def _call(source: bytes, where: str) -> tuple[str, bytes]:
     """Return name and whole statement of the call of ``ot_runtime``."""
     names, statement = set(), b""
-    for node in _commands(_parser().parse(source).root_node):
+    for node in commands(bash_root(source)):
         words = [child for child in node.children if child.is_named]
         if len(words) < 2 or words[0].text != _CALL.encode():
             continue
@@ -120,17 +116,3 @@ def _call(source: bytes, where: str) -> tuple[str, bytes]:
         wanted = f"{where} sources {HELPER}, so it has to ask for one runtime by a plain name: `{_CALL} NAME || ...`"
         raise Conclusion("bad-task", f"{wanted}; found: {found}")
     return names.pop(), statement
-
-
-@cache
-def _parser() -> Parser:
-    return Parser(Language(tree_sitter_bash.language()))
-
-
-def _commands(root: Syntax) -> Iterator[Syntax]:
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        if node.type == "command":
-            yield node
-        todo += node.children[::-1]
