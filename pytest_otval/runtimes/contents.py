@@ -14,6 +14,7 @@ from email.parser import HeaderParser
 from pathlib import Path
 
 from pytest_otval.images.lower import Lower, Node
+from pytest_otval.images.packages import installed_by_dpkg
 from pytest_otval.runtimes.record import Package
 from pytest_otval.task.packed.unpack import Kind
 
@@ -72,13 +73,10 @@ class Contents:
         return {kind: dict(sorted(packages.items())) for kind, packages in found.items() if packages}
 
     def _dpkg(self) -> Iterator[tuple[str, Package]]:
-        for block in self._text(_STATUS).split("\n\n"):
-            fields = dict(line.partition(": ")[::2] for line in block.splitlines() if line[:1].strip())
-            name = fields.get("Package")
-            if name:
-                text = self._text(f"share/doc/{name}/copyright") or self._text(f"usr/share/doc/{name}/copyright")
-                words = _DEP5_LICENCE.findall(text)
-                yield name, Package(fields.get("Version", ""), _licence(", ".join(dict.fromkeys(words))))
+        for name, version in installed_by_dpkg(self._text(_STATUS)):
+            text = self._text(f"share/doc/{name}/copyright") or self._text(f"usr/share/doc/{name}/copyright")
+            words = _DEP5_LICENCE.findall(text)
+            yield name, Package(version, _licence(", ".join(dict.fromkeys(words))))
 
     def _pip(self) -> Iterator[tuple[str, Package]]:
         for path in filter(_METADATA.fullmatch, self._texts):

@@ -14,6 +14,11 @@ Status: install ok installed
 
 Package: nothing
 Version: 1
+Status: install ok installed
+
+Package: removed
+Version: 1
+Status: deinstall ok config-files
 
 """
 FILES = {
