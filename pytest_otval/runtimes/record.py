@@ -7,7 +7,6 @@ so it also says that the runtime is complete. A task names id and checksum: of o
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_otval.core import Conclusion
-from pytest_otval.images.locks import half_name
+from pytest_otval.images.locks import write_whole
 from pytest_otval.task.reading import NotReadableError, read_regular
 from pytest_otval.task.saved import PREFIX, RUNTIME_ID
 
@@ -215,13 +214,4 @@ def write_reference(file: Path, reference: Reference) -> None:
 
 
 def _write_json(target: Path, values: Mapping[str, Any]) -> None:
-    work = half_name(target)
-    try:
-        with work.open("w", encoding="utf-8") as file:
-            json.dump(values, file, indent=1, ensure_ascii=True)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        work.replace(target)
-    finally:
-        work.unlink(missing_ok=True)
+    write_whole(target, f"{json.dumps(values, indent=1)}\n".encode())

@@ -83,6 +83,13 @@ def test_what_is_named_is_not_written_again(file):
     assert file.stat().st_ino == before
 
 
+def test_a_file_that_needs_no_edit_is_not_parsed_for_one(file, monkeypatch):
+    """It would be for each item, and takes long in a file of many tasks."""
+    name_in_dataset(file, {ONE: SUM})
+    monkeypatch.setattr("tomlkit.parse", lambda text: pytest.fail("parsed"))
+    name_in_dataset(file, {ONE: SUM})
+
+
 def test_without_a_dataset_toml_none_is_made(tmp_path):
     name_in_dataset(tmp_path / "dataset.toml", {ONE: SUM})
     assert list(tmp_path.iterdir()) == []
