@@ -228,17 +228,20 @@ def named_below(paths: Iterable[Path]) -> Named:
                 continue
             named.tasks += 1
             datasets.add(environment.dataset)
-            try:
-                if environment.refused is not None:
-                    raise environment.refused
-                found = list(filter(None, map(read_reference, _references(environment.folder))))
-                named.checksums |= {reference.checksum for reference in found}
-            except Conclusion as conclusion:
-                named.unread.append(f"{printable(environment.name)}: {conclusion}")
+            if environment.refused is not None:
+                named.unread.append(printable(f"{environment.name}: {environment.refused}"))
+                continue
+            for file in _references(environment.folder):
+                try:
+                    reference = read_reference(file)
+                except Conclusion as conclusion:
+                    named.unread.append(printable(f"{environment.name}: {conclusion}"))
+                    continue
+                named.checksums |= {reference.checksum} if reference is not None else set()
     for dataset in map(load_dataset, sorted(datasets)):
         named.checksums |= set(dataset.settings.runtimes.values())
         wrong = [finding for finding in dataset.findings if finding.check in _MAY_HIDE_RUNTIMES]
-        named.unread += [f"{printable(str(dataset.path))}: {finding}" for finding in wrong]
+        named.unread += [printable(f"{dataset.path}: {finding}") for finding in wrong]
     return named
 
 

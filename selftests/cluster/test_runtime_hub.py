@@ -135,11 +135,14 @@ def test_a_download_that_lacks_only_its_manifest_is_not_done_again(hub, cache):
 
 
 def test_what_tasks_cannot_tell_is_warned_of(hub, cache, tmp_path, capsys):
-    offer(hub, cache("mine"), whole(cache("mine"), "one", "1").checksum)
-    task = make_task(tmp_path)
-    (task.path / "tests" / "ot-verifier-runtime.json").write_text("{")
-    cache("theirs")
+    mine = cache("mine")
+    one = whole(mine, "one", "1")
+    offer(hub, mine)
+    task = make_task(tmp_path, files={"setup_files/ot-task-runtime.json": "{"})
+    write_reference(task.path / "tests" / "ot-verifier-runtime.json", Reference.of(one))
+    theirs = cache("theirs")
     assert main(["runtime", "download", REPO, "--for", str(task.path)]) == 0
+    assert list(records(theirs.cache)) == [one], "what the task's other file names came nevertheless"
     assert "warning: " in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert main(["runtime", "download", REPO, "--for", str(tmp_path / "empty")]) == 4
