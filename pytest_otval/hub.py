@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pytest_otval.core import Conclusion, OtvalUsageError, printable
 
 if TYPE_CHECKING:
-    from huggingface_hub import HfApi, HfFileSystem
+    from huggingface_hub import HfApi, HfFileSystem, HfFileSystemFile
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class HubFile:
     """Of what is kept as large file; of others the hub does not tell it."""
 
 
-def require_online() -> None:
+def _require_online() -> None:
     """Raise OtvalUsageError where this process must not ask the hub: HF_HUB_OFFLINE says so."""
     for name in _OFFLINE:
         if os.environ.get(name, "").upper() in ("1", "ON", "YES", "TRUE"):
@@ -58,7 +59,7 @@ class Hub:
 
         Raise Conclusion ``network-unreachable``.
         """
-        require_online()
+        _require_online()
         for name, value in _QUIET.items():
             os.environ.setdefault(name, value)
         try:
@@ -70,6 +71,9 @@ class Hub:
         # Never the token that `hf auth login` left somewhere: what is not named is not used.
         self._token: str | bool = os.environ.get("HF_TOKEN") or False
         self._endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+        if not re.match(r"https?://[^/]", self._endpoint):
+            words = "HF_ENDPOINT is no address of a hub: write it as https://HOST"
+            raise OtvalUsageError(words)
         self._api: HfApi = huggingface_hub.HfApi(endpoint=self._endpoint, token=self._token)
         self._system: HfFileSystem = huggingface_hub.HfFileSystem(
             endpoint=self._endpoint, token=self._token, skip_instance_cache=True
@@ -121,9 +125,23 @@ class Hub:
                 file.flush()
 
     def _blocks(self, path: str, start: int, end: int) -> Iterator[bytes]:
+        from huggingface_hub.errors import RepositoryNotFoundError
+
         whole = f"datasets/{self.repository}@{self._revision}/{path}"
-        opened = self._asked(lambda: self._system.open(whole, "rb", block_size=BLOCK_BYTES, cache_type="none"))
-        with opened as source:
+
+        def opening() -> HfFileSystemFile:
+            try:
+                opened: HfFileSystemFile = self._system.open(whole, "rb", block_size=BLOCK_BYTES, cache_type="none")
+                return opened
+            except FileNotFoundError as error:
+                # A repository that is gone is told of in this way, too.
+                if isinstance(error.__cause__, RepositoryNotFoundError):
+                    raise error.__cause__ from None
+                words = f"{self._endpoint} has no file {printable(path)} in {self.repository}, or no longer"
+                raise OtvalUsageError(f"{words}: see what is there, and run this again") from None
+
+        source = self._asked(opening)
+        with source:
             source.seek(min(start, source.size))
             while source.tell() < min(end, source.size):
                 wanted = min(BLOCK_BYTES, end - source.tell())
@@ -149,10 +167,12 @@ class Hub:
         """Ask the hub, several times where another try may help."""
         from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
+        from pytest_otval.waiting import as_asked
+
         tries = Retrying(
             retry=retry_if_exception(_may_pass),
             stop=stop_after_attempt(_TRIES),
-            wait=wait_exponential(max=8),
+            wait=as_asked(_headers_of, wait_exponential(max=8)),
             reraise=True,
         )
         with self._told():
@@ -171,7 +191,7 @@ class Hub:
         except errors.GatedRepoError:
             words = "is gated: ask for access on its page, and set HF_TOKEN to a token of yours"
             raise OtvalUsageError(f"{self._endpoint} says that {name} {words}") from None
-        except (errors.RepositoryNotFoundError, FileNotFoundError):
+        except errors.RepositoryNotFoundError:
             words = f"{self._endpoint} shows no dataset repository {name}: make it there, or set HF_TOKEN to see it"
             raise OtvalUsageError(words) from None
         except Exception as error:
@@ -198,6 +218,11 @@ def _is_of_the_hub(error: BaseException) -> bool:
 
     # Its last base but OSError is the error of whatever HTTP library it uses, and of failed connections.
     return isinstance(_cause(error), HfHubHTTPError.__bases__[0])
+
+
+def _headers_of(error: BaseException) -> Mapping[str, str] | None:
+    response = getattr(_cause(error), "response", None)
+    return getattr(response, "headers", None)
 
 
 def _status(error: BaseException) -> int:

@@ -174,11 +174,6 @@ class _Handler(BaseHTTPRequestHandler):
                 return self.info(found, rest[-1] if rest else "main")
             case ["tree", revision, *path]:
                 return self.tree(found, revision, "/".join(path))
-            case ["paths-info", revision]:
-                wanted = parse_qs(self.body.decode())["paths"]
-                files = found.at(revision) or {}
-                entries = [_entry(files, path) for path in wanted]
-                return self.say_json([one for one in entries if one is not None])
         if self.headers.get("Authorization") != f"Bearer {TOKEN}":
             return self.say(403, b'{"error": "Forbidden"}')
         match rest:
@@ -255,8 +250,6 @@ class _Handler(BaseHTTPRequestHandler):
             return self.say(200, data, headers)
         first, last = wanted.removeprefix("bytes=").split("-")
         start, end = int(first), min(int(last or len(data)), len(data) - 1)
-        if start >= len(data):
-            return self.say(416, headers={"Content-Range": f"bytes */{len(data)}"})
         headers = {**headers, "Content-Range": f"bytes {start}-{end}/{len(data)}"}
         return self.say(206, data[start : end + 1], headers)
 
@@ -291,8 +284,6 @@ class _Handler(BaseHTTPRequestHandler):
                     if value["oid"] not in self.hub.blobs:
                         return self.say(400, b'{"error": "Your push was rejected: a large file is missing"}')
                     files[value["path"]] = self.hub.blobs[value["oid"]]
-                case "deletedFile":
-                    files.pop(value["path"], None)
         found.revisions.append(files)
         url = f"{self.hub.url}/{self.name}/commit/{found.sha()}"
         return self.say_json({"success": True, "commitOid": found.sha(), "commitUrl": url, "hookOutput": ""})
@@ -317,11 +308,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _entry(files: dict[str, bytes], path: str) -> dict | None:
-    if path not in files:
-        if any(one.startswith(f"{path}/") for one in files):
-            return {"type": "directory", "oid": _blob_id(path.encode()), "size": 0, "path": path}
-        return None
+def _entry(files: dict[str, bytes], path: str) -> dict:
     data = files[path]
     entry = {"type": "file", "oid": _blob_id(data), "size": len(data), "path": path}
     if len(data) >= LARGE_BYTES:

@@ -23,6 +23,7 @@ def killed_at_each_step(action: Callable[[], object], below: Path) -> Iterator[i
     while _dies(action, below, step):
         yield step
         step += 1
+    assert step > 0, f"the action takes no step on files below {below}"
 
 
 def _dies(action: Callable[[], object], below: Path, step: int) -> bool:

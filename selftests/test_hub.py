@@ -86,7 +86,33 @@ def test_it_waits_as_long_as_the_hub_asks(hub, tmp_path, waited, part):
     opened.fetch("folder/large", len(LARGE), tmp_path / "part")
     assert (tmp_path / "part").read_bytes() == LARGE
     assert len(waited) == 2
-    assert part == "/api/datasets/me/mine" or waited[0] >= 7
+    assert waited[0] >= 7
+
+
+def test_it_never_waits_longer_than_a_minute(hub, waited):
+    hub.fails("/api/datasets/me/mine", status=429, headers={"Retry-After": "9999"})
+    Hub(NAME)
+    assert waited == [60]
+
+
+def test_a_file_that_is_not_there_is_named(hub):
+    with pytest.raises(OtvalUsageError, match=r"has no file folder/none\\n in me/mine.*: .*run this again"):
+        Hub(NAME).read("folder/none\n", 10)
+
+
+def test_a_repository_that_goes_away_is_told_as_one(hub):
+    opened = Hub(NAME)
+    del hub.repositories[f"datasets/{NAME}"]
+    with pytest.raises(OtvalUsageError, match="shows no dataset repository me/mine"):
+        opened.read("folder/small", 10)
+
+
+@pytest.mark.parametrize("address", ["hub.example", "file:///etc", "https://", "ftp://hub.example"])
+def test_an_address_that_is_none_is_told_at_once(hub, monkeypatch, waited, address):
+    monkeypatch.setenv("HF_ENDPOINT", address)
+    with pytest.raises(OtvalUsageError, match="HF_ENDPOINT is no address of a hub: write it as https://HOST"):
+        Hub(NAME)
+    assert waited == []
 
 
 def test_a_token_goes_to_the_hub_and_nowhere_else(hub, tmp_path, monkeypatch):

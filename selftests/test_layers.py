@@ -17,6 +17,7 @@ ORDER = (
     ("settings",),
     ("workspace",),
     ("profile",),
+    ("waiting",),
     ("hub",),
     ("task",),
     ("checks",),

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal
 
-import tree_sitter_bash
-from tree_sitter import Language, Parser
 from tree_sitter import Node as Syntax
 
 from pytest_otval.checks import shell_ast as ast
 from pytest_otval.checks.shell_words import Words, line_of, literal, text_of
+from pytest_otval.task.bash import bash_tree
 
 MAX_SCRIPT = 256 * 1024
 """Longer scripts are not looked into."""
@@ -65,17 +64,6 @@ def parse_shell(text: str) -> ShellScript | None:
         return ShellScript(_Lowering().sequence(root.named_children, root))
     except (_TooDeepError, RecursionError):
         return None
-
-
-def bash_tree(source: bytes) -> Syntax | None:
-    """Return the root of a script's syntax tree; None where the grammar does not take it."""
-    root = _parser().parse(source).root_node
-    return None if root.has_error else root
-
-
-@cache
-def _parser() -> Parser:
-    return Parser(Language(tree_sitter_bash.language()))
 
 
 def _flat(simple: ast.Simple) -> ShellCommand:

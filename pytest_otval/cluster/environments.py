@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.images.model import ImageRequest
 from pytest_otval.stages.question import agent_image, require_runnable, verifier_image
+from pytest_otval.task.dataset import dataset_folder
 from pytest_otval.task.index import has_packed_tasks, is_dataset, is_task
 from pytest_otval.task.load import Task, load_task
 from pytest_otval.task.source import source_of
@@ -24,6 +25,8 @@ class Environment:
     name: str
     """Its path, as the user would name it. Hostile."""
     folder: Path
+    dataset: Path
+    """The folder of its dataset: of a packed task the one that the packed file is in."""
     is_task: bool = True
     refused: Conclusion | None = None
     """Why a packed task cannot be unpacked."""
@@ -65,10 +68,10 @@ def environments_below(paths: Iterable[Path], scratch: Path) -> Iterator[Environ
             if not _is_new(folder, seen):
                 continue
             if is_task(folder):
-                yield Environment(str(folder), folder)
+                yield Environment(str(folder), folder, dataset_folder(folder))
                 continue
             if _is_regular(folder / "Dockerfile"):
-                yield Environment(str(folder), folder, is_task=False)
+                yield Environment(str(folder), folder, folder, is_task=False)
             if has_packed_tasks(folder):
                 yield from _packed(folder, scratch)
             todo += reversed(_folders(folder))
@@ -105,9 +108,9 @@ def _packed(dataset: Path, scratch: Path) -> Iterator[Environment]:
         try:
             folder = source.folder(name, scratch)
         except Conclusion as conclusion:
-            yield Environment(shown, dataset, refused=conclusion)
+            yield Environment(shown, dataset, dataset, refused=conclusion)
             continue
-        yield Environment(shown, folder)
+        yield Environment(shown, folder, dataset)
         if folder.is_relative_to(scratch):
             shutil.rmtree(folder, ignore_errors=True)
 

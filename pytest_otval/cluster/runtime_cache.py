@@ -8,23 +8,24 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pytest_otval.cluster.environments import environments_below
 from pytest_otval.cluster.prepare import opened_machine
+from pytest_otval.cluster.runtime_command import KEEP_DAYS
 from pytest_otval.cluster.shown import size_text
 from pytest_otval.core import Conclusion, OtvalUsageError, printable
 from pytest_otval.profile import load_profile
-from pytest_otval.runtimes.recipe import find_recipe, recipe_names
+from pytest_otval.runtimes.recipe import Recipe, find_recipe, recipe_names
 from pytest_otval.runtimes.record import (
-    CHECKSUM,
     TASK_JSON,
     VERIFIER_JSON,
     Runtime,
     read_record,
     read_reference,
     records,
+    short,
 )
 from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.stages.machine import Machine, probe_flavour
@@ -35,7 +36,8 @@ from pytest_otval.task.load import load_task
 from pytest_otval.workspace import Workspace
 
 _DAY = 86400
-_SHOWN = 12
+_MAY_HIDE_RUNTIMES = ("ds-unreadable", "ds-parse", "ds-invalid", "ds-unknown-field")
+"""Findings of a dataset.toml: what is meant to name a runtime may be what is wrong."""
 
 
 def build(arguments: argparse.Namespace) -> int:
@@ -46,35 +48,40 @@ def build(arguments: argparse.Namespace) -> int:
     status = 0
     with opened_machine(workspace, profile, flavour) as machine:
         for what in wanted:
+            log = workspace.cache / "runtimes" / f"{what.name}.log"
+            log.unlink(missing_ok=True)
             try:
-                for line in _built(machine, what, arguments.force):
+                for line in _built(machine, what, arguments.force, log):
                     print(line, flush=True)
             except Conclusion as conclusion:
                 print(f"error: {conclusion}", file=sys.stderr)
                 if conclusion.log:
                     print(conclusion.log, file=sys.stderr)
                 status = 1
+            if log.exists():
+                print(f"what the installation said: {log}", file=sys.stderr)
     return status
 
 
-def _found(what: str) -> str | Path:
-    """Return the task that a path lies in, or the name of a recipe."""
+def _found(what: str) -> Recipe | Path:
+    """Return the task that a path lies in, or the recipe of a name."""
     path = Path(what).absolute()
     task = next((folder for folder in (path, *path.parents) if path.exists() and is_task(folder)), None)
     if task is not None:
         return task
-    if find_recipe(what) is None:
+    recipe = find_recipe(what)
+    if recipe is None:
         known = ", ".join(recipe_names())
         raise OtvalUsageError(f"{what} is neither a task's folder nor a recipe; recipes: {known}")
-    return what
+    return recipe
 
 
-def _built(machine: Machine, what: str | Path, anew: bool) -> Iterator[str]:
+def _built(machine: Machine, what: Recipe | Path, anew: bool, log: Path) -> Iterator[str]:
     if isinstance(what, Path):
         dataset = load_dataset(dataset_folder(what))
         task = load_task(what, dataset.name)
         restore_runtimes(machine, task, dataset.settings.runtimes)
-        saved = save_runtimes(machine, task, anew=anew)
+        saved = save_runtimes(machine, task, anew=anew, log=log)
         trouble = name_runtimes(task, dataset, saved)
         if trouble:
             print(f"warning: {trouble}", file=sys.stderr)
@@ -83,14 +90,12 @@ def _built(machine: Machine, what: str | Path, anew: bool) -> Iterator[str]:
         if not saved:
             yield f"{what}: has all that its scripts ask for"
         return
-    recipe = find_recipe(what)
-    assert recipe is not None
-    yield line_of(machine.installer.ensure(by_recipe(machine, recipe), anew=anew))
+    yield line_of(machine.installer.ensure(by_recipe(machine, what), log, anew))
 
 
 def line_of(runtime: Runtime) -> str:
     """Return the line that lists a runtime."""
-    return f"{runtime.id}  {runtime.checksum[:_SHOWN]}  {size_text(runtime.bytes):>9}  {runtime.path}"
+    return printable(f"{runtime.id}  {short(runtime.checksum)}  {size_text(runtime.bytes):>9}  {runtime.path}")
 
 
 def opened_cache() -> Runtimes:
@@ -108,7 +113,7 @@ def list_runtimes(arguments: argparse.Namespace) -> int:
         print(json.dumps({"runtimes": rows, "recipes_not_built": missing}, indent=1))
         return 0
     for one in found:
-        print(f"{line_of(one)}  {one.made}  {printable(one.base)}")
+        print(f"{line_of(one)}  {printable(one.made)}  {printable(one.base)}")
     for name in missing:
         print(f"{name}: not built: python -m pytest_otval runtime build {name}")
     return 0
@@ -125,10 +130,10 @@ def show(arguments: argparse.Namespace) -> int:
     print(f"{'size':9} {runtime.bytes} bytes ({size_text(runtime.bytes)}), {len(runtime.files)} files")
     for kind, packages in runtime.packages.items():
         for name, package in packages.items():
-            print(f"{kind:9} {printable(f'{name} {package.version}  {package.licence}'.rstrip())}")
+            print(printable(f"{kind:9} {name} {package.version}  {package.licence}".rstrip()))
     if arguments.files:
         for path, digest in sorted(runtime.files.items()):
-            print(f"{digest}  {printable(path)}")
+            print(printable(f"{digest}  {path}"))
     return 0
 
 
@@ -148,32 +153,40 @@ def verify(arguments: argparse.Namespace) -> int:
     """Read runtimes and say which are not what their manifests say; return 1 if there are any."""
     cache = opened_cache()
     named = [one.checksum for prefix in arguments.runtimes for one in find(cache, prefix)]
-    checksums = named or _checksums(cache.cache)
+    checksums = named or cache.checksums()
     faults = 0
+    since = time.time() - KEEP_DAYS * _DAY
     for checksum in checksums:
         runtime = read_record(cache.cache, checksum)
         fault = "there is no manifest that can be read" if runtime is None else cache.fault(runtime)
         if fault:
             faults += 1
-            if arguments.remove:
+            # A squashfs gets its name before its manifest is written, so it may be about to be whole.
+            said = ""
+            if arguments.remove and runtime is None and cache.is_young(checksum, since):
+                said = ": kept, since it may be about to be published"
+            elif arguments.remove:
                 cache.remove(checksum)
-            name = checksum[:_SHOWN] if runtime is None else f"{runtime.id}  {checksum[:_SHOWN]}"
-            print(f"{name}: {fault}{': removed' if arguments.remove else ''}", flush=True)
+                said = ": removed"
+            name = short(checksum) if runtime is None else f"{runtime.id}  {short(checksum)}"
+            print(f"{name}: {fault}{said}", flush=True)
     print(f"{len(checksums)} runtimes, {faults} not right", file=sys.stderr)
     return 1 if faults else 0
-
-
-def _checksums(cache: Path) -> list[str]:
-    if not cache.is_dir():
-        return []
-    return sorted({path.stem for path in cache.iterdir() if CHECKSUM.fullmatch(path.stem)})
 
 
 def collect_garbage(arguments: argparse.Namespace) -> int:
     """Remove the runtimes that no task names, and that are no newest of a recipe."""
     workspace = Workspace.from_environment()
     cache = Runtimes(workspace.runtimes)
-    named = named_below(arguments.paths or _all_datasets(workspace))
+    found = named_below(arguments.paths or _all_datasets(workspace))
+    if not found.tasks:
+        words = "there is no task below the folders given, so all runtimes would go: name the tasks' folders"
+        raise OtvalUsageError(words)
+    if found.unread:
+        warn_of(found)
+        words = f"{len(found.unread)} tasks or datasets cannot be read, so nothing is removed: mend or remove them"
+        raise OtvalUsageError(words)
+    named = set(found.checksums)
     for name in recipe_names():
         recipe = find_recipe(name)
         newest = cache.newest(recipe.id) if recipe is not None else None
@@ -183,7 +196,7 @@ def collect_garbage(arguments: argparse.Namespace) -> int:
     for checksum in gone:
         runtime = read_record(cache.cache, checksum)
         what = runtime.id if runtime is not None else "no manifest that can be read"
-        print(f"{checksum[:_SHOWN]}  {size_text(cache.size(checksum)):>9}  {what}")
+        print(f"{short(checksum)}  {size_text(cache.size(checksum)):>9}  {what}")
         if not arguments.dry_run:
             cache.remove(checksum)
     for part in cache.parts(time.time() - arguments.keep_days * _DAY):
@@ -195,32 +208,47 @@ def collect_garbage(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def named_below(paths: Iterable[Path]) -> set[str]:
-    """Return the checksums that the tasks below some folders and their datasets name.
+@dataclass
+class Named:
+    """What tasks and their datasets name."""
 
-    Raises OtvalUsageError where there is no task.
-    """
-    named: set[str] = set()
+    checksums: set[str] = field(default_factory=set)
+    unread: list[str] = field(default_factory=list)
+    """What may name more but cannot be read, and why: a line each."""
+    tasks: int = 0
+
+
+def named_below(paths: Iterable[Path]) -> Named:
+    """Return what the tasks below some folders and their datasets name. Raises OtvalUsageError."""
+    named = Named()
     datasets: set[Path] = set()
-    found = 0
     with tempfile.TemporaryDirectory(prefix="otval-gc-") as scratch:
         for environment in environments_below(paths, Path(scratch)):
-            found += environment.is_task
-            datasets |= {dataset_folder(environment.folder)} if environment.is_task else set()
-            for file in _references(environment.folder) if environment.is_task else ():
+            if not environment.is_task:
+                continue
+            named.tasks += 1
+            datasets.add(environment.dataset)
+            if environment.refused is not None:
+                named.unread.append(printable(f"{environment.name}: {environment.refused}"))
+                continue
+            for file in _references(environment.folder):
                 try:
                     reference = read_reference(file)
                 except Conclusion as conclusion:
-                    print(f"{printable(environment.name)}: {conclusion}", file=sys.stderr)
+                    named.unread.append(printable(f"{environment.name}: {conclusion}"))
                     continue
-                named |= {reference.checksum} if reference is not None else set()
-    for folder in datasets:
-        named |= set(load_dataset(folder).settings.runtimes.values())
-    if not found:
-        raise OtvalUsageError(
-            "there is no task below the folders given, so all runtimes would go: name the tasks' folders"
-        )
+                named.checksums |= {reference.checksum} if reference is not None else set()
+    for dataset in map(load_dataset, sorted(datasets)):
+        named.checksums |= set(dataset.settings.runtimes.values())
+        wrong = [finding for finding in dataset.findings if finding.check in _MAY_HIDE_RUNTIMES]
+        named.unread += [printable(f"{dataset.path}: {finding}") for finding in wrong]
     return named
+
+
+def warn_of(named: Named) -> None:
+    """Say what could not be read."""
+    for line in named.unread:
+        print(f"warning: {line}", file=sys.stderr)
 
 
 def _references(task: Path) -> Iterator[Path]:

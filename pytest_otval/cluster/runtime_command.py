@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pytest_otval.cluster.image_command import run_action
 
+KEEP_DAYS = 1.0
+"""What is younger is kept, unless the command line says otherwise."""
 _ACTIONS = "pytest_otval.cluster.runtime_cache"
 _HUB = "pytest_otval.cluster.runtime_hub"
 
@@ -41,7 +43,7 @@ def add_arguments(runtime: argparse.ArgumentParser, add_cluster: Callable[[argpa
     gc = add("gc", "remove the runtimes that no task names", "collect_garbage")
     gc.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="where all tasks are (default: all datasets)")
     gc.add_argument("--dry-run", action="store_true", help="remove nothing, say what would go")
-    gc.add_argument("--keep-days", type=float, default=1.0, metavar="N", help="keep what is younger (default: 1)")
+    gc.add_argument("--keep-days", type=float, default=KEEP_DAYS, metavar="N", help="keep what is younger (default: 1)")
 
     sent = add("publish", "send runtimes of the cache to a dataset repository of the Hugging Face hub", "publish", _HUB)
     _add_repository(sent)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Set
+from pathlib import Path
 
-from pytest_otval.cluster.runtime_cache import find, line_of, named_below, opened_cache
+from pytest_otval.cluster.runtime_cache import find, line_of, named_below, opened_cache, warn_of
 from pytest_otval.core import OtvalUsageError, printable
 from pytest_otval.hub import Hub, HubFile
 from pytest_otval.runtimes.foreign import fault_of
-from pytest_otval.runtimes.record import CHECKSUM, Runtime, parse_record, read_record, record_path, records
+from pytest_otval.runtimes.record import CHECKSUM, Runtime, parse_record, read_record, record_path, records, short
 from pytest_otval.runtimes.store import Runtimes
 
 FOLDER = "runtimes"
 """Of the repository."""
 _MAX_RECORD_BYTES = 64 << 20
-_SHOWN = 12
 
 
 def publish(arguments: argparse.Namespace) -> int:
@@ -39,7 +39,7 @@ def _sent(hub: Hub, there: Mapping[str, HubFile], cache: Runtimes, runtime: Runt
         return 0
     fault = cache.fault(runtime)
     if fault:
-        print(f"error: {runtime.id}  {runtime.checksum[:_SHOWN]}: {fault}: not published", file=sys.stderr)
+        print(f"error: {runtime.id}  {short(runtime.checksum)}: {fault}: not published", file=sys.stderr)
         return 1
     hub.upload({f"{FOLDER}/{file.name}": file for file in files}, f"Runtime {runtime.id}")
     print(f"{line_of(runtime)}  published", flush=True)
@@ -49,14 +49,14 @@ def _sent(hub: Hub, there: Mapping[str, HubFile], cache: Runtimes, runtime: Runt
 def download(arguments: argparse.Namespace) -> int:
     """Bring runtimes into the cache; return 1 where one is missing or is not right."""
     cache = opened_cache()
-    named = named_below(arguments.tasks) if arguments.tasks else set()
+    named = _named(arguments.tasks) if arguments.tasks else set()
     hub = Hub(arguments.repository)
     there = hub.files(FOLDER)
     whole = {path.removesuffix(".json") for path in there if path.endswith(".json")}
     found = sorted(one for one in whole if CHECKSUM.fullmatch(one) and f"{one}.sqfs" in there)
     if not found:
         raise OtvalUsageError(f"{hub.repository} has no whole runtime in {FOLDER}/: see `runtime publish`")
-    faults = [f"{hub.repository} has no {one[:_SHOWN]}, which a task names" for one in sorted(named - set(found))]
+    faults = [f"{hub.repository} has no {short(one)}, which a task names" for one in sorted(named - set(found))]
     for runtime in _wanted(hub, found, named, arguments):
         fault = (
             runtime if isinstance(runtime, str) else _brought(hub, cache, runtime, there[f"{runtime.checksum}.sqfs"])
@@ -65,6 +65,14 @@ def download(arguments: argparse.Namespace) -> int:
     for fault in faults:
         print(f"error: {fault}", file=sys.stderr)
     return 1 if faults else 0
+
+
+def _named(paths: Iterable[Path]) -> set[str]:
+    named = named_below(paths)
+    if not named.tasks:
+        raise OtvalUsageError("there is no task below the folders given: name the folders of tasks or datasets")
+    warn_of(named)
+    return named.checksums
 
 
 def _wanted(hub: Hub, found: Iterable[str], named: Set[str], arguments: argparse.Namespace) -> Iterator[Runtime | str]:
@@ -89,7 +97,7 @@ def _wanted(hub: Hub, found: Iterable[str], named: Set[str], arguments: argparse
 
 def _brought(hub: Hub, cache: Runtimes, runtime: Runtime, file: HubFile) -> str:
     """Bring one runtime and return what is wrong with what came, in one line; then nothing of it is kept."""
-    name = f"{runtime.id}  {runtime.checksum[:_SHOWN]}"
+    name = f"{runtime.id}  {short(runtime.checksum)}"
     try:
         with cache.making(runtime.checksum):
             known = read_record(cache.cache, runtime.checksum)
@@ -99,6 +107,9 @@ def _brought(hub: Hub, cache: Runtimes, runtime: Runtime, file: HubFile) -> str:
             if file.bytes != runtime.bytes:
                 return f"{name}: the squashfs has {file.bytes} bytes in place of {runtime.bytes}: not downloaded"
             part = cache.part(runtime.checksum)
+            if known is None and not cache.fault(runtime):
+                # Killed before its manifest was written: it need not come again.
+                cache.file(runtime).replace(part)
             hub.fetch(f"{FOLDER}/{runtime.checksum}.sqfs", runtime.bytes, part)
             fault = fault_of(part, runtime)
             if fault:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 NODE_ID = re.compile(r"datasets/(?P<dataset>[^/]+)/(?:tasks/(?P<task>[^/]+)/task|dataset)\.toml::(?P<stage>.+)")
 """What ``core.node_id`` makes."""
 
+INSTALL_LOG = "runtimes.txt"
+"""Of an item's evidence: what the installations of its runtimes said."""
+
 SHOWN_CALLS = 8
 """Innermost calls that a report of a bug of ours shows."""
 
@@ -141,13 +144,14 @@ class Engine:
                 fixes = self._fix(asked, at_hand)
                 at_hand = self._folders.get(asked.source, asked.dataset.name, asked.task)
                 digest = at_hand.digest
-            wanted = self.settings.run.save_runtimes or asked.dataset.settings.runtimes
-            if wanted and asked.task and self._keep_runtimes(asked, at_hand):
+            if self._sees_to_runtimes(asked):
+                folder = self._evidence_folder(asked)
+                self._keep_runtimes(asked, at_hand, folder)
                 at_hand = self._folders.get(asked.source, asked.dataset.name, asked.task)
                 digest = at_hand.digest
             result = self._recall(asked, digest)
             if result is None:
-                folder = self._evidence_folder(asked)
+                folder = folder or self._evidence_folder(asked)
                 result, retries = self._answer(asked, at_hand, folder)
         except Exception as error:
             result = _result_of(error)
@@ -209,16 +213,21 @@ class Engine:
             self._folders.drop()
         return [fix.as_dict() for fix in fixes]
 
-    def _keep_runtimes(self, asked: Asked, at_hand: AtHand) -> bool:
-        """See to the runtimes of a task that runs now; return whether its files changed, and it is at hand anew."""
-        if self._trouble or not extensions.stages(self._config)[asked.stage].containers:
-            return False
+    def _sees_to_runtimes(self, asked: Asked) -> bool:
+        """Whether a task runs now, and its runtimes are to be restored or saved before."""
+        wanted = self.settings.run.save_runtimes or asked.dataset.settings.runtimes
+        runs = self.runs_containers and extensions.stages(self._config)[asked.stage].containers
+        return bool(wanted and asked.task and runs)
+
+    def _keep_runtimes(self, asked: Asked, at_hand: AtHand, evidence: Path) -> None:
+        """See to the runtimes of a task; where its files changed, it is at hand anew afterwards."""
         from pytest_otval.glue.runtimes import keep_runtimes
 
-        changed = keep_runtimes(self._config, self.machine, asked, at_hand)
-        if changed:
+        if keep_runtimes(self._config, self.machine, asked, at_hand, evidence / INSTALL_LOG):
             self._folders.drop()
-        return changed
+        if self.settings.run.repeat > 1:
+            # Each attempt has an entry of its own, which the line of the item names.
+            self._kept(evidence)
 
     def _answer(self, asked: Asked, at_hand: AtHand, evidence: Path) -> tuple[StageResult, int]:
         from pytest_otval.stages.question import Question

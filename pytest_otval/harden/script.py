@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pytest_otval.checks.bash_syntax import shell_error
-from pytest_otval.checks.shell import bash_tree
 from pytest_otval.checks.verify_walk import UNKNOWN as UNKNOWN_PATH
 from pytest_otval.checks.verify_walk import WORKDIR, Run, walk
 from pytest_otval.harden.environments import activation_of
@@ -30,6 +29,7 @@ from pytest_otval.harden.tree import (
     to_bytes,
     to_text,
 )
+from pytest_otval.task.bash import bash_tree
 
 _SHELLS = ("bash", "sh", "dash")
 _LOGIN_SHEBANG = re.compile(rb"\A(#![^\n]*/(?:env +-S +)?(?:ba|da)?sh)((?: +(?:-l|-i|-li|-il|--login))+)(?=[ \n])")

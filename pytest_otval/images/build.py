@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_otval.core import Conclusion, Network
-from pytest_otval.images.failures import disk_full, last_lines, nearly_full, network_failure
+from pytest_otval.images.failures import container_failure, last_lines, nearly_full, scratch_full
 from pytest_otval.images.model import Files
 from pytest_otval.images.result import pack_changes, pack_whole
 from pytest_otval.images.running import FOLDER, ContainerDeadError, StepRunner, keep_logs, said, tail
@@ -78,7 +78,7 @@ class Builder:
             return Built(spent, said(plan, work), is_layer)
         except NoStartError as error:
             if nearly_full(self._scratch):
-                raise self._full() from None
+                raise scratch_full(self._scratch) from None
             raise Conclusion("no-start", f"the container of a build did not start: {error}") from None
         finally:
             if log is not None:
@@ -134,18 +134,9 @@ class Builder:
         kind = step.text.split(maxsplit=1)[0].upper()
         if result.ended == "timeout":
             return Conclusion("build-timeout", f"{where}: {kind}: not built within {seconds:g} s", log)
-        if disk_full(text, self._scratch) or (result.ended == "storage" and nearly_full(self._scratch)):
-            return self._full()
-        if result.ended in ("memory", "storage"):
-            return Conclusion(f"{result.ended}-limit", f"{where}: {kind}: over the {result.ended} limit", log)
-        if result.ended == "killed":
-            return Conclusion("killed", f"{where}: {kind}: the build's container was killed from outside", log)
-        silent = network_failure(text)
-        if silent:
-            return Conclusion("network-unreachable", f"{where}: {kind}: {silent}", log)
+        failure = container_failure(result.ended, text, f"{where}: {kind}", self._scratch)
+        if failure is not None:
+            return failure
         last = last_lines(text, 1)
         status = f"{kind} ended with status {result.status}"
         return Conclusion("build-failed", f"{where}: {status}{': ' + last if last else ''}", log)
-
-    def _full(self) -> Conclusion:
-        return Conclusion("host-disk-full", f"the scratch {self._scratch} is full: free some space or set OT_SCRATCH")

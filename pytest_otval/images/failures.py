@@ -6,6 +6,8 @@ import os
 import re
 from pathlib import Path
 
+from pytest_otval.core import Conclusion
+
 NEARLY_FULL_BYTES = 32 << 20
 """Free space of the scratch below which a full disk is the machine's."""
 
@@ -35,6 +37,27 @@ def network_failure(text: str) -> str | None:
         if _NETWORK.search(line) and not _ANSWERED.search(line) and not _LOOPBACK.search(line):
             return line.strip()
     return None
+
+
+def container_failure(ended: str, text: str, where: str, scratch: Path) -> Conclusion | None:
+    """Return why a command of a container failed, where that is a limit's, the network's or the machine's doing.
+
+    ``ended`` is how, ``text`` what it said, ``where`` what a user calls it. None: its own doing, or out of time.
+    """
+    log = last_lines(text)
+    if disk_full(text, scratch) or (ended == "storage" and nearly_full(scratch)):
+        return scratch_full(scratch)
+    if ended in ("memory", "storage"):
+        return Conclusion(f"{ended}-limit", f"{where}: over the {ended} limit", log)
+    if ended == "killed":
+        return Conclusion("killed", f"{where}: its container was killed from outside", log)
+    silent = network_failure(text)
+    return Conclusion("network-unreachable", f"{where}: {silent}", log) if silent else None
+
+
+def scratch_full(scratch: Path) -> Conclusion:
+    """Return what ends a stage when the scratch is full."""
+    return Conclusion("host-disk-full", f"the scratch {scratch} is full: free some space or set OT_SCRATCH")
 
 
 def disk_full(text: str, scratch: Path) -> bool:

@@ -102,6 +102,21 @@ def half_name(final: Path) -> Path:
     return final.with_name(f".{final.name}.{_host()}.{os.getpid()}.{secrets.token_hex(4)}")
 
 
+def write_whole(target: Path, content: bytes, mode: int | None = None) -> None:
+    """Write a file whole or not at all, with these permissions (None: those that new files get). Raises OSError."""
+    half = half_name(target)
+    try:
+        with half.open("xb") as file:
+            file.write(content)
+            file.flush()
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        half.replace(target)
+    finally:
+        half.unlink(missing_ok=True)
+
+
 def sweep_half(folder: Path) -> int:
     """Remove what killed makers left in a folder: half files and locks that nobody holds; return how many."""
     swept = 0

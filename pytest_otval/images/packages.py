@@ -38,8 +38,12 @@ def installed(files: Sequence[Path]) -> Packages:
 
 
 def _dpkg(lower: Lower) -> Iterator[tuple[str, str]]:
-    text = _text(lower, "/var/lib/dpkg/status", _MAX_STATUS_BYTES)
-    for block in text.split("\n\n"):
+    return installed_by_dpkg(_text(lower, "/var/lib/dpkg/status", _MAX_STATUS_BYTES))
+
+
+def installed_by_dpkg(status: str) -> Iterator[tuple[str, str]]:
+    """Yield name and version of each package that dpkg's status file says is installed."""
+    for block in status.split("\n\n"):
         fields = dict(line.partition(": ")[::2] for line in block.splitlines() if line[:1].strip())
         if fields.get("Status", "").endswith(" installed") and "Package" in fields:
             yield fields["Package"], fields.get("Version", "")

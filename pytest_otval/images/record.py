@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_otval.core import Conclusion, printable
-from pytest_otval.images.locks import half_name
+from pytest_otval.images.locks import write_whole
 from pytest_otval.images.model import Files, ImageConfig
 
 FORMAT = 3
@@ -79,14 +78,7 @@ def _parsed(path: Path, inode: int, mtime_ns: int, size: int) -> Record:
 def write_record(store: Path, record: Record) -> None:
     """Write the record of an image whose packed file is in place. Raises OSError."""
     values: dict[str, Any] = {"format": FORMAT, **asdict(record), "config": record.config.as_dict()}
-    target = record_path(store, record.key)
-    work = half_name(target)
-    with work.open("w", encoding="utf-8") as file:
-        json.dump(values, file, indent=1, sort_keys=True)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    work.replace(target)
+    write_whole(record_path(store, record.key), f"{json.dumps(values, indent=1, sort_keys=True)}\n".encode())
 
 
 def is_usable(store: Path, record: Record) -> bool:

@@ -13,9 +13,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from datetime import UTC, datetime
 from email.message import Message
-from email.utils import parsedate_to_datetime
 from http.client import HTTPException, HTTPResponse, InvalidURL
 from pathlib import Path
 from typing import TypeVar, cast
@@ -31,10 +29,9 @@ from tenacity import (
 
 from pytest_otval.core import printable
 from pytest_otval.images.oci import MAX_JSON, NoAnswerError, RefusedError
+from pytest_otval.waiting import MAX_WAIT, as_asked
 
 TRIES = 5
-MAX_WAIT = 60.0
-"""Seconds between two tries, whatever a registry asks for."""
 
 _BLOB_SECONDS = 60.0
 _CHUNK = 1 << 20
@@ -156,24 +153,11 @@ def _passing(state: RetryCallState) -> bool:
     return isinstance(error, StatusError) and error.status in _PASSING
 
 
-_backoff = wait_exponential(0.5, MAX_WAIT) + wait_random(0, 0.5)
+def _headers_of(error: BaseException) -> Message | None:
+    return error.headers if isinstance(error, StatusError) else None
 
 
-def _pause(state: RetryCallState) -> float:
-    error = state.outcome.exception() if state.outcome else None
-    asked = _retry_after(error.headers) if isinstance(error, StatusError) else None
-    return _backoff(state) if asked is None else min(max(asked, 0.0), MAX_WAIT)
-
-
-def _retry_after(headers: Message) -> float | None:
-    """Return the seconds of ``Retry-After``, which may be a number or a date."""
-    value = headers.get("Retry-After", "").strip()
-    if value.isdecimal():
-        return float(value)
-    try:
-        return (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
-    except (ValueError, TypeError, OverflowError):
-        return None
+_pause = as_asked(_headers_of, wait_exponential(0.5, MAX_WAIT) + wait_random(0, 0.5))
 
 
 def _host(url: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from pytest_otval.core import Conclusion, Network
 from pytest_otval.images.bases import file_digest
-from pytest_otval.images.failures import disk_full, last_lines, nearly_full, network_failure
+from pytest_otval.images.failures import container_failure, last_lines, nearly_full
 from pytest_otval.images.model import Image
 from pytest_otval.images.pack import PackError, packing
 from pytest_otval.images.running import tail
@@ -23,7 +23,17 @@ from pytest_otval.runtimes.mount import DONE, TOLD, tell
 from pytest_otval.runtimes.record import Runtime, name_of
 from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.sandbox.admission import Admission, Need
-from pytest_otval.sandbox.base import TOOLBOX, Bind, Command, Container, ContainerSpec, Limits, NoStartError, Sandbox
+from pytest_otval.sandbox.base import (
+    DEFAULT_PATH,
+    TOOLBOX,
+    Bind,
+    Command,
+    Container,
+    ContainerSpec,
+    Limits,
+    NoStartError,
+    Sandbox,
+)
 from pytest_otval.sandbox.limits import pinned
 from pytest_otval.task.copies import copy_in
 from pytest_otval.task.packed.unpack import DamagedError
@@ -137,7 +147,7 @@ class Installer:
         apt.write_text('APT::Sandbox::User "root";\n')
         site = SiteFiles(self._site.files(), folder)
         env = {**self._site.environment(), "APT_CONFIG": f"{BUILD_FOLDER}/apt.conf", **installation.env}
-        env |= {"OT_RUNTIME": installation.path, "PATH": f"{TOOLBOX}/lib:{installation.env.get('PATH', '')}"}
+        env |= {"OT_RUNTIME": installation.path, "PATH": f"{TOOLBOX}/lib:{installation.env.get('PATH', DEFAULT_PATH)}"}
         files, overlay = installation.image.files, work / "overlay"
         spec = ContainerSpec(files, overlay, binds, self._network, installation.limits, for_build=True)
         log = work / "install.log"
@@ -158,17 +168,9 @@ class Installer:
         where, last = installation.where, last_lines(text)
         if ended == "timeout":
             raise Conclusion("setup-timeout", f"{where} did not install {installation.id} within its limit", last)
-        if disk_full(text, self._scratch) or (ended == "storage" and nearly_full(self._scratch)):
-            raise Conclusion(
-                "host-disk-full", f"the scratch {self._scratch} is full: free some space or set OT_SCRATCH"
-            )
-        if ended in ("memory", "storage"):
-            raise Conclusion(f"{ended}-limit", f"{where} went over the {ended} limit", last)
-        if ended == "killed":
-            raise Conclusion("killed", f"{where} had its container killed from outside", last)
-        silent = network_failure(text)
-        if silent:
-            raise Conclusion("network-unreachable", f"{where}: {silent}", last)
+        failure = container_failure(ended, text, where, self._scratch)
+        if failure is not None:
+            raise failure
         if status == 0:
             words = f"{where} ended without ot_runtime_save: call it when the runtime is complete"
             raise Conclusion("setup-failed", words, last)
@@ -194,7 +196,12 @@ class Installer:
         if not contents.files:
             words = f"{installation.where} left {installation.path} empty: it has to install into $OT_RUNTIME"
             raise Conclusion("setup-failed", words)
-        there = contents.files.keys() | contents.links.keys()
+        there = contents.files.keys() | contents.links
+        # Below a folder that is a link it is not looked for.
+        places = {installation.python, *map(str, PurePosixPath(installation.python).parents)}
+        if installation.python and not places & there:
+            words = f"{installation.where} did not install {installation.path}/{installation.python}"
+            raise Conclusion("setup-failed", f"{words}: let it do so, or correct `python` in runtime.toml")
         python = installation.python or next((name for name in _PYTHONS if name in there), "")
         runtime = Runtime(
             file_digest(half),

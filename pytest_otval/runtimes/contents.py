@@ -14,6 +14,7 @@ from email.parser import HeaderParser
 from pathlib import Path
 
 from pytest_otval.images.lower import Lower, Node
+from pytest_otval.images.packages import installed_by_dpkg
 from pytest_otval.runtimes.record import Package
 from pytest_otval.task.packed.unpack import Kind
 
@@ -33,8 +34,8 @@ class Contents:
     def __init__(self, squashfs: Path, path: str) -> None:
         self.files: dict[str, str] = {}
         """sha256 of each regular file, by its path below the folder."""
-        self.links: dict[str, str] = {}
-        """Targets of symbolic links."""
+        self.links: set[str] = set()
+        """Paths of symbolic links."""
         self.alone = True
         """Whether nothing stands beside the folder and those above it."""
         self._texts: dict[str, bytes] = {}
@@ -51,7 +52,7 @@ class Contents:
                 raise LookupError(path)
             for name, found in _below(lower, node):
                 if found.inode.kind is Kind.LINK:
-                    self.links[name] = found.inode.target.decode(errors="surrogateescape")
+                    self.links.add(name)
                 elif found.inode.kind is Kind.FILE:
                     self.files[name] = self._read(lower, name, found)
 
@@ -72,13 +73,10 @@ class Contents:
         return {kind: dict(sorted(packages.items())) for kind, packages in found.items() if packages}
 
     def _dpkg(self) -> Iterator[tuple[str, Package]]:
-        for block in self._text(_STATUS).split("\n\n"):
-            fields = dict(line.partition(": ")[::2] for line in block.splitlines() if line[:1].strip())
-            name = fields.get("Package")
-            if name:
-                text = self._text(f"share/doc/{name}/copyright") or self._text(f"usr/share/doc/{name}/copyright")
-                words = _DEP5_LICENCE.findall(text)
-                yield name, Package(fields.get("Version", ""), _licence(", ".join(dict.fromkeys(words))))
+        for name, version in installed_by_dpkg(self._text(_STATUS)):
+            text = self._text(f"share/doc/{name}/copyright") or self._text(f"usr/share/doc/{name}/copyright")
+            words = _DEP5_LICENCE.findall(text)
+            yield name, Package(version, _licence(", ".join(dict.fromkeys(words))))
 
     def _pip(self) -> Iterator[tuple[str, Package]]:
         for path in filter(_METADATA.fullmatch, self._texts):

@@ -10,7 +10,7 @@ from typing import Any
 import tomli
 
 from pytest_otval.core import Conclusion
-from pytest_otval.images.locks import half_name, locked
+from pytest_otval.images.locks import locked, write_whole
 from pytest_otval.task.dataset import MAX_TOML_BYTES, load_dataset
 from pytest_otval.task.reading import NotReadableError, read_regular
 from pytest_otval.task.saved import PREFIX, TABLE
@@ -38,7 +38,7 @@ def add_to_dataset(file: Path, table: str, entries: Mapping[str, str]) -> None:
             before = read_regular(file, MAX_TOML_BYTES)
             after = _with_entries(before, table, entries)
             if after != before:
-                _write(file, after)
+                write_whole(file, after, file.stat().st_mode & 0o777)
     except NotReadableError as error:
         raise NotNamedError(f"{file} {error}") from None
     except Conclusion as conclusion:
@@ -61,7 +61,11 @@ def _with_entries(content: bytes, name: str, entries: Mapping[str, str]) -> byte
 
     try:
         text = content.decode()
-        wanted = _merged(tomli.loads(text), name, entries)
+        before = tomli.loads(text)
+        wanted = _merged(before, name, entries)
+        if before == wanted:
+            # Parsing it for editing takes long where a dataset has many tasks.
+            return content
         document = tomlkit.parse(text)
         ours = document.setdefault("otval", tomlkit.table(is_super_table=True))
         table = ours.setdefault(name, tomlkit.table())
@@ -92,16 +96,3 @@ def _lines(named: Mapping[str, str]) -> dict[str, str]:
 def _merged(data: dict[str, Any], table: str, entries: Mapping[str, str]) -> dict[str, Any]:
     ours = data.get("otval", {})
     return {**data, "otval": {**ours, table: {**ours.get(table, {}), **entries}}}
-
-
-def _write(target: Path, content: bytes) -> None:
-    half = half_name(target)
-    try:
-        with half.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            os.fchmod(file.fileno(), target.stat().st_mode & 0o777)
-        half.replace(target)
-    finally:
-        half.unlink(missing_ok=True)

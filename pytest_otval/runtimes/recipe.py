@@ -12,7 +12,8 @@ import tomli
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from pytest_otval.core import NAME, OtvalUsageError
-from pytest_otval.runtimes.record import PATH, ROOT
+from pytest_otval.images.bases import file_digest
+from pytest_otval.runtimes.record import PATH, PATH_BELOW, ROOT
 
 PACKAGED = Path(__file__).parents[1] / "data" / "runtimes"
 """The recipes that come with the package."""
@@ -32,7 +33,7 @@ class RecipeFile(BaseModel):
     """A folder beside the recipe's, whose files install.sh finds beside itself: several recipes may share it."""
     path: Annotated[str, StringConstraints(pattern=rf"^{PATH.pattern}$")] = ""
     """Its folder in containers (default: NAME in the folder of all runtimes)."""
-    python: str = ""
+    python: Annotated[str, StringConstraints(pattern=rf"^{PATH_BELOW.pattern}$")] = ""
     """Its Python, below ``path``, if it has one."""
     seconds: Annotated[float, Field(gt=0)] = 1800
     """How long install.sh may take."""
@@ -58,12 +59,18 @@ class Recipe:
 
     @property
     def id(self) -> str:
-        """The id of what it makes: over the contents of its files."""
-        return runtime_id(self.name, *(part for path in self._files() for part in (path.name, _digest(path))))
+        """The id of what it makes: over paths and contents of its files."""
+        return runtime_id(self.name, *(part for path, name in self._files() for part in (name, file_digest(path))))
 
-    def _files(self) -> list[Path]:
-        folders = filter(None, (self.folder, self.common))
-        return sorted(path for folder in folders for path in folder.iterdir() if path.is_file())
+    def _files(self) -> list[tuple[Path, str]]:
+        """Return its files, and what install.sh calls them."""
+        return sorted(
+            (path, path.relative_to(folder).as_posix())
+            for folder in filter(None, (self.folder, self.common))
+            for path in folder.rglob("*")
+            # Installing the package compiles what is Python in it.
+            if path.is_file() and "__pycache__" not in path.parts
+        )
 
 
 def runtime_id(name: str, *inputs: str) -> str:
@@ -108,7 +115,3 @@ def _read(folder: Path) -> Recipe:
     if recipe.common is not None and not recipe.common.is_dir():
         raise OtvalUsageError(f"{file}: common: there is no folder {recipe.common}")
     return recipe
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -7,15 +7,15 @@ so it also says that the runtime is complete. A task names id and checksum: of o
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from pytest_otval.core import Conclusion
-from pytest_otval.images.locks import half_name
+from pytest_otval.images.locks import write_whole
 from pytest_otval.task.reading import NotReadableError, read_regular
 from pytest_otval.task.saved import PREFIX, RUNTIME_ID
 
@@ -31,8 +31,15 @@ ROOT = "/opt/otval/runtimes"
 """Where runtimes lie in containers, if their recipe does not say otherwise."""
 
 CHECKSUM = re.compile(r"[0-9a-f]{64}")
-PATH = re.compile(r"(?:/[A-Za-z0-9][A-Za-z0-9._+-]*)+")
+_PART = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
+PATH = re.compile(rf"(?:/{_PART})+")
 """What a runtime's folder may be called: it stands in mount options."""
+PATH_BELOW = re.compile(rf"{_PART}(?:/{_PART})*")
+"""What its Python may be called, below that folder."""
+KINDS = ("dpkg", "pip", "npm")
+"""Ways of installing that a manifest tells of."""
+_MADE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\+00:00")
+"""One form alone, so that times are in the order of their texts."""
 _MAX_JSON_BYTES = 64 * 1024
 
 
@@ -63,9 +70,9 @@ class Runtime:
     python: str = ""
     """Its Python, below ``path``; empty where it has none."""
     made: str = ""
-    """UTC, ISO 8601."""
+    """UTC, ISO 8601 to the second."""
     packages: Mapping[str, Mapping[str, Package]] = field(default_factory=dict)
-    """By way of installing (``dpkg``, ``pip``, ``npm``) and name."""
+    """By way of installing, one of ``KINDS``, and name."""
     files: Mapping[str, str] = field(default_factory=dict)
     """sha256 of each regular file, by its path below ``path``."""
 
@@ -78,6 +85,11 @@ class Runtime:
 def name_of(runtime_id: str) -> str:
     """Return the name in an id."""
     return runtime_id.rpartition("-")[0]
+
+
+def short(checksum: str) -> str:
+    """Return as much of a checksum as is shown."""
+    return checksum[:12]
 
 
 def record_path(cache: Path, checksum: str) -> Path:
@@ -109,16 +121,30 @@ def parse_record(content: bytes, checksum: str) -> Runtime | None:
             for kind, found in values.pop("packages").items()
         }
         runtime = Runtime(**values, packages=packages)
-        names = (
-            RUNTIME_ID.fullmatch(runtime.id),
-            PATH.fullmatch(runtime.path),
-            PATH.fullmatch(f"/{runtime.python or 'none'}"),
-        )
-        texts = (runtime.base, runtime.base_key, runtime.made)
-        right = all(names) and type(runtime.bytes) is int and all(isinstance(text, str) for text in texts)
-        return runtime if right and isinstance(runtime.files, dict) else None
+        return runtime if _is_right(runtime) else None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
+
+
+def _is_right(runtime: Runtime) -> bool:
+    """Whether each field of a manifest has the form that it has in those of ours. Raises TypeError, ValueError."""
+    packages = [package for found in runtime.packages.values() for package in found.values()]
+    texts = [runtime.base, runtime.base_key, runtime.python]
+    texts += [text for one in packages for text in (one.version, one.licence)]
+    datetime.fromisoformat(runtime.made)
+    return (
+        all(isinstance(text, str) for text in texts)
+        and runtime.packages.keys() <= set(KINDS)
+        and type(runtime.bytes) is int
+        and runtime.bytes >= 0
+        and all(CHECKSUM.fullmatch(digest) for digest in runtime.files.values())
+        and bool(
+            RUNTIME_ID.fullmatch(runtime.id)
+            and PATH.fullmatch(runtime.path)
+            and (not runtime.python or PATH_BELOW.fullmatch(runtime.python))
+            and _MADE.fullmatch(runtime.made)
+        )
+    )
 
 
 def write_record(cache: Path, runtime: Runtime) -> None:
@@ -188,13 +214,4 @@ def write_reference(file: Path, reference: Reference) -> None:
 
 
 def _write_json(target: Path, values: Mapping[str, Any]) -> None:
-    work = half_name(target)
-    try:
-        with work.open("w", encoding="utf-8") as file:
-            json.dump(values, file, indent=1, ensure_ascii=True)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        work.replace(target)
-    finally:
-        work.unlink(missing_ok=True)
+    write_whole(target, f"{json.dumps(values, indent=1)}\n".encode())

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-import tree_sitter_bash
-from tree_sitter import Language, Parser
-from tree_sitter import Node as Syntax
-
-from pytest_otval.core import NAME, Conclusion
+from pytest_otval.core import NAME, Conclusion, printable
 from pytest_otval.runtimes.record import TASK_JSON, VERIFIER_JSON
+from pytest_otval.task.bash import bash_root, commands
 from pytest_otval.task.load import Step, Task
-from pytest_otval.task.reading import NotReadableError, is_regular, read_regular
+from pytest_otval.task.reading import NotReadableError, is_folder, is_regular, open_regular, read_regular
 
 HELPER = "ot-runtime.sh"
 _CALL = "ot_runtime"
 _MAX_SCRIPT_BYTES = 1024 * 1024
-_MAX_FILE_BYTES = 64 * 1024 * 1024
+_MAX_NAMED_BYTES = 1024 * 1024 * 1024
 _STATEMENTS = ("list", "if_statement", "command")
 
 
@@ -38,8 +35,36 @@ class Asking:
     """Where a container sees ``folder``."""
     name: str
     """Of the runtime."""
-    definition: str
-    """sha256 of the statement that installs it, and of the files of ``folder`` that it names."""
+    statement: bytes
+    """What installs it."""
+
+    @property
+    def definition(self) -> str:
+        """sha256 of the statement, and of the files of ``folder`` that it names, at the top or below a folder there.
+
+        Links and special files are not read. Raises Conclusion ``bad-task`` where the files are too large, or cannot be
+        read.
+        """
+        digest, left = hashlib.sha256(self.statement), _MAX_NAMED_BYTES
+        where = f"{self.folder.name}/{self.script}: what installs {self.name} names files"
+        try:
+            for path in self._named():
+                with os.fdopen(open_regular(path), "rb") as file:
+                    left -= os.fstat(file.fileno()).st_size
+                    if left < 0:
+                        words = f"{where} of more than {_MAX_NAMED_BYTES >> 20} MiB: name fewer of them"
+                        raise Conclusion("bad-task", words)
+                    name = path.relative_to(self.folder).as_posix().encode(errors="surrogateescape")
+                    digest.update(b"\0" + name + b"\0" + hashlib.file_digest(file, "sha256").digest())
+        except (OSError, NotReadableError, RecursionError) as error:
+            raise Conclusion("bad-task", f"{where} that cannot be read: {printable(str(error))[:200]}") from None
+        return digest.hexdigest()
+
+    def _named(self) -> Iterator[Path]:
+        for top in sorted(self.folder.iterdir()):
+            if top.name.encode(errors="surrogateescape") in self.statement:
+                below = sorted(top.rglob("*")) if is_folder(top) else [top]
+                yield from filter(is_regular, below)
 
 
 def asking_of_agent(task: Task) -> Asking | None:
@@ -63,7 +88,7 @@ def _asking(folder: Path, scripts: tuple[str, ...], json: str, seen_at: str) -> 
             continue
         where = f"{folder.name}/{script}"
         name, statement = _call(source, where)
-        return Asking(folder, script, folder / json, seen_at, name, _definition(statement, folder))
+        return Asking(folder, script, folder / json, seen_at, name, statement)
     return None
 
 
@@ -77,7 +102,7 @@ def _source(path: Path) -> bytes:
 def _call(source: bytes, where: str) -> tuple[str, bytes]:
     """Return name and whole statement of the call of ``ot_runtime``."""
     names, statement = set(), b""
-    for node in _commands(_parser().parse(source).root_node):
+    for node in commands(bash_root(source)):
         words = [child for child in node.children if child.is_named]
         if len(words) < 2 or words[0].text != _CALL.encode():
             continue
@@ -91,29 +116,3 @@ def _call(source: bytes, where: str) -> tuple[str, bytes]:
         wanted = f"{where} sources {HELPER}, so it has to ask for one runtime by a plain name: `{_CALL} NAME || ...`"
         raise Conclusion("bad-task", f"{wanted}; found: {found}")
     return names.pop(), statement
-
-
-@cache
-def _parser() -> Parser:
-    return Parser(Language(tree_sitter_bash.language()))
-
-
-def _commands(root: Syntax) -> Iterator[Syntax]:
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        if node.type == "command":
-            yield node
-        todo += node.children[::-1]
-
-
-def _definition(statement: bytes, folder: Path) -> str:
-    digest = hashlib.sha256(statement)
-    for path in sorted(folder.iterdir()):
-        if path.name.encode(errors="surrogateescape") in statement and is_regular(path):
-            try:
-                content = read_regular(path, _MAX_FILE_BYTES)
-            except (NotReadableError, FileNotFoundError):
-                continue
-            digest.update(b"\0" + path.name.encode(errors="surrogateescape") + b"\0" + content)
-    return digest.hexdigest()

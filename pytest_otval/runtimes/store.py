@@ -16,11 +16,10 @@ from pytest_otval.runtimes.record import (
     read_record,
     record_path,
     records,
+    short,
     squashfs_path,
     write_record,
 )
-
-_SHOWN = 12
 
 
 class UnusableError(Exception):
@@ -74,11 +73,11 @@ class Runtimes:
         return ""
 
     def _why_missing(self, reference: Reference) -> str:
-        others = [one.checksum[:_SHOWN] for one in records(self.cache) if one.id == reference.id]
-        short = reference.checksum[:_SHOWN]
+        others = [short(one.checksum) for one in records(self.cache) if one.id == reference.id]
+        named = short(reference.checksum)
         if others:
-            return f"{self.cache} has {reference.id} with checksum {', '.join(others)}, and the task names {short}"
-        return f"{self.cache} has no complete {reference.id} ({short})"
+            return f"{self.cache} has {reference.id} with checksum {', '.join(others)}, and the task names {named}"
+        return f"{self.cache} has no complete {reference.id} ({named})"
 
     @contextmanager
     def making(self, runtime_id: str) -> Iterator[None]:
@@ -114,13 +113,21 @@ class Runtimes:
         record_path(self.cache, checksum).unlink(missing_ok=True)
         squashfs_path(self.cache, checksum).unlink(missing_ok=True)
 
-    def garbage(self, named: Set[str], before: float) -> list[str]:
-        """Return the checksums of files that are not ``named``, and written ``before`` a time (seconds since 1970)."""
+    def checksums(self) -> list[str]:
+        """Return the checksums of which there are files, whole or not."""
         if not self.cache.is_dir():
             return []
         paths = [path for path in self.cache.iterdir() if path.suffix in (".json", ".sqfs")]
-        found = sorted({path.stem for path in paths if CHECKSUM.fullmatch(path.stem)} - named)
-        return [checksum for checksum in found if _written(self._files(checksum)) < before]
+        return sorted({path.stem for path in paths if CHECKSUM.fullmatch(path.stem)})
+
+    def is_young(self, checksum: str, before: float) -> bool:
+        """Whether a file of a runtime was written since ``before`` (seconds since 1970)."""
+        return _written(self._files(checksum)) >= before
+
+    def garbage(self, named: Set[str], before: float) -> list[str]:
+        """Return the checksums of files that are not ``named``, and written ``before`` a time (seconds since 1970)."""
+        unnamed = [checksum for checksum in self.checksums() if checksum not in named]
+        return [checksum for checksum in unnamed if not self.is_young(checksum, before)]
 
     def _files(self, checksum: str) -> tuple[Path, Path]:
         return record_path(self.cache, checksum), squashfs_path(self.cache, checksum)

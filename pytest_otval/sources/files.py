@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from pytest_otval.images.locks import write_whole
 
 MAX_SDIST_BYTES = 64 * 1024 * 1024
 """Unpacked size above which a source archive is refused."""
@@ -114,16 +115,7 @@ def _make_folder(folder: Path) -> None:
 def publish_file(content: bytes, target: Path) -> None:
     """Write a file whole or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-        made = Path(name)
-        made.chmod(0o644)
-        made.rename(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_whole(target, content, 0o644)
 
 
 def remove_folder(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pytest_otval.runtimes.named import NotNamedError, name_in_dataset
 from pytest_otval.runtimes.recipe import SCRIPT, Recipe, find_recipe, runtime_id
 from pytest_otval.runtimes.record import ROOT, Reference, Runtime, name_of, read_reference, write_reference
 from pytest_otval.runtimes.script import Asking, asking_of_agent, asking_of_verifier
-from pytest_otval.runtimes.store import Runtimes, UnusableError
+from pytest_otval.runtimes.store import UnusableError
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import agent_image, config_of, require_runnable, verifier_image
 from pytest_otval.task.dataset import DATASET_TOML, Dataset
@@ -62,12 +63,14 @@ def save_runtimes(
     require_runnable(task)
     saved = []
     for wanted in _wanted(task):
-        if not anew and _is_usable(machine.runtimes, wanted.asking):
+        recipe = find_recipe(wanted.asking.name, rootdir)
+        if not anew and _is_usable(machine, wanted, recipe):
             continue
         if not in_place:
             words = f"{task.name} is packed, so no runtime can be named in it: unpack the dataset, save, pack it again"
             raise Conclusion("runtime-missing", words)
-        runtime = machine.installer.ensure(_installation(machine, wanted, rootdir), log, anew)
+        installation = _by_script(machine, wanted) if recipe is None else by_recipe(machine, recipe)
+        runtime = machine.installer.ensure(installation, log, anew)
         write_reference(wanted.asking.json, Reference.of(runtime))
         saved.append(Saved(wanted.asking.json, runtime))
     return saved
@@ -76,31 +79,44 @@ def save_runtimes(
 def restore_runtimes(machine: Machine, task: Task, named: Mapping[str, str], rootdir: Path | None = None) -> bool:
     """Write anew the files of a task that name runtimes, from what its dataset names; tell whether any was written.
 
-    ``named`` has checksums by ids; the cache need not have the runtimes. A file that is there stays. Whatever keeps it
-    from being written, the task's own stage tells what is missing.
+    ``named`` has checksums by ids; the cache need not have the runtimes. A file that is there stays. Whatever keeps
+    one from being written, the task's own stage tells what is missing, and others are written. Raises OtvalUsageError
+    for a recipe that is wrong.
     """
     written = False
     with suppress(OSError, Conclusion):
         for wanted in _wanted(task) if named else ():
-            reference = _named(machine, wanted.asking, wanted.request, named, rootdir)
-            if reference is not None and read_reference(wanted.asking.json) is None:
-                write_reference(wanted.asking.json, reference)
-                written = True
+            with suppress(OSError, Conclusion):
+                written |= _restore(machine, wanted, named, rootdir)
     return written
 
 
-def _named(
-    machine: Machine, asking: Asking, request: ImageRequest, named: Mapping[str, str], rootdir: Path | None
-) -> Reference | None:
+def _restore(machine: Machine, wanted: _Wanted, named: Mapping[str, str], rootdir: Path | None) -> bool:
+    if read_reference(wanted.asking.json) is not None:
+        return False
+    reference = _named(machine, wanted, named, rootdir)
+    if reference is None:
+        return False
+    write_reference(wanted.asking.json, reference)
+    return True
+
+
+def _named(machine: Machine, wanted: _Wanted, named: Mapping[str, str], rootdir: Path | None) -> Reference | None:
     """Return what a dataset names for a script. One of a recipe that was changed goes on, if it is the only one."""
-    recipe = find_recipe(asking.name, rootdir)
+    recipe = find_recipe(wanted.asking.name, rootdir)
     if recipe is None:
-        ids = [runtime_id(asking.name, machine.images.plan(request).key, asking.definition)]
+        ids = [_script_id(machine, wanted)]
     else:
         ids = [recipe.id] if recipe.id in named else [one for one in named if name_of(one) == recipe.name]
     if len(ids) != 1 or ids[0] not in named:
         return None
-    return Reference(ids[0], named[ids[0]], f"{ROOT}/{asking.name}" if recipe is None else recipe.path)
+    return Reference(ids[0], named[ids[0]], f"{ROOT}/{wanted.asking.name}" if recipe is None else recipe.path)
+
+
+def _script_id(machine: Machine, wanted: _Wanted) -> str:
+    """Return the id of what a script would install now. Raises Conclusion as ``Images.plan`` does."""
+    around = json.dumps([sorted(wanted.env.items()), wanted.environment.workdir])
+    return runtime_id(wanted.asking.name, machine.images.plan(wanted.request).key, wanted.asking.definition, around)
 
 
 def name_runtimes(task: Task, dataset: Dataset, saved: Sequence[Saved]) -> str:
@@ -116,11 +132,6 @@ def name_runtimes(task: Task, dataset: Dataset, saved: Sequence[Saved]) -> str:
     except NotNamedError as error:
         return str(error)
     return ""
-
-
-def _installation(machine: Machine, wanted: _Wanted, rootdir: Path | None) -> Installation:
-    recipe = find_recipe(wanted.asking.name, rootdir)
-    return _by_script(machine, wanted) if recipe is None else by_recipe(machine, recipe)
 
 
 def _wanted(task: Task) -> Iterator[_Wanted]:
@@ -140,12 +151,15 @@ def _wanted(task: Task) -> Iterator[_Wanted]:
         yield _Wanted(asking, request, own, {**own.env, **step.verifier_env}, seconds)
 
 
-def _is_usable(runtimes: Runtimes, asking: Asking) -> bool:
-    reference = read_reference(asking.json)
-    if reference is None or reference.name != asking.name:
+def _is_usable(machine: Machine, wanted: _Wanted, recipe: Recipe | None) -> bool:
+    """Whether a task names what its script would install now; of a recipe that was changed, what it made before."""
+    reference = read_reference(wanted.asking.json)
+    if reference is None or reference.name != wanted.asking.name:
+        return False
+    if recipe is None and reference.id != _script_id(machine, wanted):
         return False
     try:
-        runtimes.find(reference)
+        machine.runtimes.find(reference)
     except UnusableError:
         return False
     return True
@@ -172,7 +186,7 @@ def _by_script(machine: Machine, wanted: _Wanted) -> Installation:
     image: Image = machine.images.ensure(wanted.request)
     asking = wanted.asking
     return Installation(
-        runtime_id(asking.name, image.key, asking.definition),
+        _script_id(machine, wanted),
         f"{ROOT}/{asking.name}",
         image,
         asking.folder,

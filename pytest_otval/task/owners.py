@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 from itertools import pairwise
 
-import tree_sitter_bash
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Node
+
+from pytest_otval.task.bash import bash_root, commands
 
 _USER_WORDS = ("useradd", "adduser", "usermod", "groupadd", "addgroup")
 _SWITCH_WORDS = ("su", "sudo", "runuser", "gosu", "su-exec", "setpriv")
@@ -45,18 +45,9 @@ def _first(text: str, wanted: frozenset[str], depth: int) -> tuple[int, str] | N
 
 def _commands(text: str) -> Iterator[tuple[int, list[str]]]:
     """Yield each simple command, those in substitutions too, as its line and its words without quotes."""
-    nodes = [_parser().parse(text.encode(errors="surrogateescape")).root_node]
-    while nodes:
-        node = nodes.pop()
-        nodes += reversed(node.named_children)
-        if node.type == "command":
-            words = [_word(child) for child in node.named_children if child.type != "variable_assignment"]
-            yield node.start_point.row + 1, words
-
-
-@cache
-def _parser() -> Parser:
-    return Parser(Language(tree_sitter_bash.language()))
+    for node in commands(bash_root(text.encode(errors="surrogateescape"))):
+        words = [_word(child) for child in node.named_children if child.type != "variable_assignment"]
+        yield node.start_point.row + 1, words
 
 
 def _word(node: Node) -> str:

@@ -121,6 +121,35 @@ def test_what_the_hub_does_not_have_is_told(hub, cache, tmp_path, capsys):
     assert len(hub.repositories[KEY].revisions) == 1
 
 
+def test_a_download_that_lacks_only_its_manifest_is_not_done_again(hub, cache):
+    mine = cache("mine")
+    runtime = whole(mine)
+    offer(hub, mine)
+    theirs = cache("theirs")
+    assert main(["runtime", "download", REPO]) == 0
+    (theirs.cache / f"{runtime.checksum}.json").unlink()
+    asked = hub.count("GET", "/cdn/")
+    assert main(["runtime", "download", REPO]) == 0
+    assert hub.count("GET", "/cdn/") == asked
+    assert theirs.fault(runtime) == "" and names(theirs) == names(mine)
+
+
+def test_what_tasks_cannot_tell_is_warned_of(hub, cache, tmp_path, capsys):
+    mine = cache("mine")
+    one = whole(mine, "one", "1")
+    offer(hub, mine)
+    task = make_task(tmp_path, files={"setup_files/ot-task-runtime.json": "{"})
+    write_reference(task.path / "tests" / "ot-verifier-runtime.json", Reference.of(one))
+    theirs = cache("theirs")
+    assert main(["runtime", "download", REPO, "--for", str(task.path)]) == 0
+    assert list(records(theirs.cache)) == [one], "what the task's other file names came nevertheless"
+    assert "warning: " in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert main(["runtime", "download", REPO, "--for", str(tmp_path / "empty")]) == 4
+    said = capsys.readouterr().err
+    assert "there is no task" in said and "would go" not in said
+
+
 def test_what_is_damaged_is_not_published(hub, cache, capsys):
     mine = cache("mine")
     right, wrong = whole(mine, "right", "1"), whole(mine, "wrong", "2")

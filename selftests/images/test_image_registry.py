@@ -10,7 +10,8 @@ from pytest_otval.images.credentials import Credentials
 from pytest_otval.images.oci import NoAnswerError, NotThereError, RefusedError
 from pytest_otval.images.reference import Mirrors, parse_reference
 from pytest_otval.images.registry import Registry
-from pytest_otval.images.transport import MAX_WAIT, TRIES
+from pytest_otval.images.transport import TRIES
+from pytest_otval.waiting import MAX_WAIT
 from selftests.images.oci_registry import OciRegistry, TinyImage, digest_of, layer
 
 CONFIG = {"Env": ["A=b=c", "PATH=/x"], "WorkingDir": "/app", "Cmd": ["run"], "User": ""}

@@ -32,7 +32,7 @@ def write_squashfs(target: Path, files: dict[str, str], links: dict[str, str] | 
 
 
 def put(
-    runtimes: Runtimes, name: str = "tools", text: str = "x", made: str = "2026-01-01", python: str = ""
+    runtimes: Runtimes, name: str = "tools", text: str = "x", made: str = "2026-01-01T00:00:00+00:00", python: str = ""
 ) -> Runtime:
     """Put a runtime with one file into a cache."""
     runtimes.cache.mkdir(parents=True, exist_ok=True)

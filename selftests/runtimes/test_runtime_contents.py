@@ -14,6 +14,11 @@ Status: install ok installed
 
 Package: nothing
 Version: 1
+Status: install ok installed
+
+Package: removed
+Version: 1
+Status: deinstall ok config-files
 
 """
 FILES = {
@@ -38,7 +43,7 @@ def contents(tmp_path):
 
 def test_files_and_links(contents):
     assert contents.files["bin/tool"] == hashlib.sha256(b"x").hexdigest()
-    assert contents.links == {"bin/link": "tool"}
+    assert contents.links == {"bin/link"}
     assert len(contents.files) == len(FILES) - 1
 
 

@@ -1,23 +1,34 @@
 """``[otval.runtimes]`` of a dataset.toml: written whole, without a change of anything else, and read."""
 
+import json
 import os
 import threading
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_otval.core import Conclusion
+from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.runtimes import named as module
 from pytest_otval.runtimes.named import NotNamedError, name_in_dataset, with_named, with_named_before
 from pytest_otval.runtimes.recipe import find_recipe, runtime_id
-from pytest_otval.runtimes.record import TASK_JSON, VERIFIER_JSON, Reference, read_reference, write_reference
+from pytest_otval.runtimes.record import (
+    TASK_JSON,
+    VERIFIER_JSON,
+    Reference,
+    read_reference,
+    write_record,
+    write_reference,
+)
 from pytest_otval.runtimes.script import asking_of_agent
 from pytest_otval.runtimes.store import Runtimes
-from pytest_otval.stages.saving import Saved, name_runtimes, restore_runtimes
+from pytest_otval.stages.saving import Saved, name_runtimes, restore_runtimes, save_runtimes
 from pytest_otval.task.dataset import load_dataset
 from selftests.conftest import REPOSITORY
+from selftests.fakes import TOML as TASK_TOML
 from selftests.fakes import make_task
 from selftests.kills import killed_at_each_step
 from selftests.runtimes.made import put
@@ -70,6 +81,13 @@ def test_what_is_named_is_not_written_again(file):
     name_in_dataset(file, {ONE: SUM})
     name_in_dataset(file, {})
     assert file.stat().st_ino == before
+
+
+def test_a_file_that_needs_no_edit_is_not_parsed_for_one(file, monkeypatch):
+    """It would be for each item, and takes long in a file of many tasks."""
+    name_in_dataset(file, {ONE: SUM})
+    monkeypatch.setattr("tomlkit.parse", lambda text: pytest.fail("parsed"))
+    name_in_dataset(file, {ONE: SUM})
 
 
 def test_without_a_dataset_toml_none_is_made(tmp_path):
@@ -205,8 +223,8 @@ def task(tmp_path):
     return made
 
 
-def id_of(task):
-    return runtime_id("tools", "0" * 64, asking_of_agent(task).definition)
+def id_of(task, env=(), workdir=None):
+    return runtime_id("tools", "0" * 64, asking_of_agent(task).definition, json.dumps([env, workdir]))
 
 
 def references(task):
@@ -250,6 +268,74 @@ def test_what_cannot_be_restored_is_the_stages_to_tell(fake_machine, task):
     assert not restore_runtimes(machine, task, {id_of(task): SUM}, REPOSITORY)
     (task.path / "setup_files" / TASK_JSON).mkdir()
     assert not restore_runtimes(fake_machine(), task, {id_of(task): SUM}, REPOSITORY)
+
+
+def test_what_cannot_be_restored_keeps_no_other_from_it(fake_machine, task):
+    """The agent's image has no plan; the verifier's recipe needs none."""
+    machine = fake_machine()
+
+    def no_plan(request):
+        raise Conclusion("base-unavailable", "x")
+
+    machine.images.plan = no_plan
+    now = find_recipe("python-verifier", REPOSITORY).id
+    assert restore_runtimes(machine, task, {now: SUM}, REPOSITORY)
+    assert references(task)[1].id == now
+
+
+def test_variables_and_folder_of_the_script_are_of_the_id(fake_machine, tmp_path):
+    toml = TASK_TOML.replace("[environment]", '[environment]\nworkdir = "/w"\nenv = {VERSION = "${V}", A = "1"}')
+    task = make_task(tmp_path, toml=toml, files={"setup_files/setup.sh": SETUP})
+    assert not restore_runtimes(fake_machine(), task, {id_of(task): SUM}, REPOSITORY)
+    right = id_of(task, [("A", "1"), ("VERSION", "${V}")], "/w")
+    assert restore_runtimes(fake_machine(), task, {right: SUM}, REPOSITORY)
+
+
+@pytest.fixture
+def saving(fake_machine, tmp_path):
+    """A machine that installs nothing: ``installed`` is what it was asked for."""
+    machine = fake_machine()
+    machine.runtimes = Runtimes(tmp_path / "cache")
+    machine.installed = []
+
+    def ensure(installation, log=None, anew=False):
+        machine.installed.append(installation.id)
+        made = put(machine.runtimes, text=installation.id)
+        runtime = replace(made, id=installation.id, path=installation.path)
+        write_record(machine.runtimes.cache, runtime)
+        return runtime
+
+    machine.installer = SimpleNamespace(ensure=ensure)
+    return machine
+
+
+def test_what_a_script_would_install_otherwise_now_is_saved_anew(saving, tmp_path):
+    task = make_task(tmp_path, files={"setup_files/setup.sh": SETUP})
+    assert len(save_runtimes(saving, task, REPOSITORY)) == 1
+    assert save_runtimes(saving, task, REPOSITORY) == []
+    first = references(task)[0]
+    (task.path / "setup_files/setup.sh").write_text(SETUP.replace("touch", "mkdir"))
+    assert len(save_runtimes(saving, task, REPOSITORY)) == 1
+    assert references(task)[0].id == saving.installed[-1] != first.id
+    assert save_runtimes(saving, task, REPOSITORY) == []
+
+
+def test_what_a_recipe_made_before_it_was_changed_goes_on(saving, tmp_path):
+    task = make_task(tmp_path, files={"tests/test.sh": TEST})
+    old = put(saving.runtimes, "python-verifier")
+    write_reference(task.path / "tests" / VERIFIER_JSON, Reference.of(old))
+    assert save_runtimes(saving, task, REPOSITORY) == []
+
+
+def test_a_recipe_that_is_wrong_is_told_only_where_it_is_needed(fake_machine, task, tmp_path):
+    folder = tmp_path / "own" / "runtimes" / "python-verifier"
+    folder.mkdir(parents=True)
+    (folder / "runtime.toml").write_text("x")
+    (folder / "install.sh").touch()
+    with pytest.raises(OtvalUsageError, match="cannot be read"):
+        restore_runtimes(fake_machine(), task, {ONE: SUM}, tmp_path / "own")
+    write_reference(task.path / "tests" / VERIFIER_JSON, Reference(ONE, SUM, "/opt/x"))
+    assert not restore_runtimes(fake_machine(), task, {ONE: SUM}, tmp_path / "own")
 
 
 def test_a_dataset_names_what_its_tasks_name(fake_machine, task, tmp_path):

@@ -58,6 +58,20 @@ def test_a_folder_may_be_common_to_recipes(write, tmp_path):
     assert "common" not in recipe_names(tmp_path)
 
 
+def test_folders_of_a_recipe_count(write, tmp_path):
+    recipe = write()
+    ids = {recipe.id}
+    for name, text in {"lib/a": "1", "lib/b": "1", "lib/deep/a": "1", "lib/deep/../b": "2"}.items():
+        path = recipe.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        ids.add(recipe.id)
+    assert len(ids) == 5
+    (recipe.folder / "__pycache__").mkdir()
+    (recipe.folder / "__pycache__" / "x.pyc").touch()
+    assert recipe.id in ids
+
+
 @pytest.mark.parametrize(
     ("toml", "said"),
     [
@@ -68,12 +82,14 @@ def test_a_folder_may_be_common_to_recipes(write, tmp_path):
         (f"{TOML}pyhton = 'x'", "pyhton"),
         (f"{TOML}path = '/a:b'", "path"),
         (f"{TOML}seconds = 0", "seconds"),
+        (f"{TOML}python = '../x y'", "python"),
+        (f"{TOML}python = '/bin/python3'", "python"),
     ],
 )
 def test_a_wrong_recipe_is_told_in_one_line(write, toml, said):
     with pytest.raises(OtvalUsageError, match=said) as caught:
         write(toml)
-    assert "\n" not in str(caught.value).splitlines()[0]
+    assert "\n" not in str(caught.value)
 
 
 def test_a_recipe_without_a_script(write):

@@ -48,6 +48,39 @@ def test_what_is_no_manifest_is_none(tmp_path, text):
     assert read_record(tmp_path, RUNTIME.checksum) is None
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"made": "9\x1b[2J"},
+        {"made": "\ud800"},
+        {"made": ""},
+        {"made": "2026-13-01T00:00:00+00:00"},
+        {"made": "2026-01-01\x1b00:00:00+00:00"},
+        {"made": 9},
+        {"base": []},
+        {"base_key": None},
+        {"bytes": -1},
+        {"bytes": 1.5},
+        {"python": 3},
+        {"python": "../x"},
+        {"packages": {"\x1b[2J": {}}},
+        {"packages": {"pip": {"x": {"version": {}}}}},
+        {"packages": {"pip": {"x": {"version": "1", "licence": 3}}}},
+        {"packages": []},
+        {"files": {"x": 3}},
+        {"files": {"x": "short"}},
+        {"files": ["x"]},
+    ],
+    ids=repr,
+)
+def test_a_manifest_with_a_field_of_another_form_is_none(tmp_path, values):
+    write_record(tmp_path, RUNTIME)
+    file = tmp_path / f"{RUNTIME.checksum}.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | values))
+    assert read_record(tmp_path, RUNTIME.checksum) is None
+    assert list(records(tmp_path)) == []
+
+
 def test_a_manifest_of_another_file_is_none(tmp_path):
     write_record(tmp_path, RUNTIME)
     other = tmp_path / f"{'d' * 64}.json"
@@ -56,10 +89,11 @@ def test_a_manifest_of_another_file_is_none(tmp_path):
 
 
 def test_records_are_by_name_the_newest_first(tmp_path):
-    for number, (name, made) in enumerate([("b", "1"), ("a", "1"), ("a", "2")]):
+    old, new = "2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00"
+    for number, (name, made) in enumerate([("b", old), ("a", old), ("a", new)]):
         write_record(tmp_path, replace(RUNTIME, checksum=str(number) * 64, id=f"{name}-{'0' * 12}", made=made))
     (tmp_path / "toolbox.json").write_text("{}")
-    assert [(one.name, one.made) for one in records(tmp_path)] == [("a", "2"), ("a", "1"), ("b", "1")]
+    assert [(one.name, one.made) for one in records(tmp_path)] == [("a", new), ("a", old), ("b", old)]
     assert list(records(tmp_path / "missing")) == []
 
 

@@ -3,6 +3,7 @@ import os
 import pytest
 
 from pytest_otval.core import Conclusion
+from pytest_otval.runtimes import script
 from pytest_otval.runtimes.script import asking_of_agent, asking_of_verifier
 from selftests.fakes import make_task
 
@@ -67,6 +68,34 @@ def test_tasks_share_what_installs_alike(tmp_path):
     assert definition(tmp_path / "2", f"echo before\n{CALL}\necho after", list="a", other="b") == first
     assert definition(tmp_path / "3", CALL, list="b") != first
     assert definition(tmp_path / "4", CALL.replace("cp", "mv"), list="a") != first
+
+
+def test_what_lies_in_folders_that_are_named_counts(tmp_path):
+    call = "ot_runtime tools || { pip install -r /setup_files/lib/req.txt; ot_runtime_save; }"
+    files = {"lib/req.txt": "a", "lib/deep/er": "b"}
+    first = definition(tmp_path / "1", call, **files)
+    assert definition(tmp_path / "2", call, **files, **{"other/x": "c"}) == first
+    assert definition(tmp_path / "3", call, **{**files, "lib/req.txt": "b"}) != first
+    assert definition(tmp_path / "4", call, **{**files, "lib/deep/er": "c"}) != first
+    assert definition(tmp_path / "5", call, **{"lib/req.txt": "a", "lib/deep/er2": "b"}) != first
+
+
+def test_links_in_a_folder_that_is_named_are_not_read(tmp_path):
+    files = {"setup_files/setup.sh": f". ot-runtime.sh\n{CALL}\n", "setup_files/list/a": "x"}
+    task = make_task(tmp_path, files=files)
+    before = asking_of_agent(task).definition
+    (task.path / "setup_files/list/etc").symlink_to("/etc")
+    (task.path / "setup_files/list/gone").symlink_to("gone")
+    os.mkfifo(task.path / "setup_files/list/fifo")
+    assert asking_of_agent(task).definition == before
+
+
+def test_more_than_the_limit_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(script, "_MAX_NAMED_BYTES", 3)
+    asking = agent_asks(tmp_path, f". ot-runtime.sh\n{CALL}\n", **{"list/a": "12", "list/b": "34"})
+    with pytest.raises(Conclusion, match="what installs tools names files of more than 0 MiB: name") as caught:
+        asking.definition  # noqa: B018
+    assert caught.value.reason == "bad-task"
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link"])

@@ -8,6 +8,8 @@ from pytest_otval.runtimes.store import Runtimes, UnusableError
 from selftests.kills import killed_at_each_step
 from selftests.runtimes.made import put
 
+OLD, NEW = "2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00"
+
 
 @pytest.fixture
 def runtimes(tmp_path):
@@ -22,7 +24,7 @@ def test_what_is_whole_is_found(runtimes):
 
 
 def test_contents_of_one_id_stand_side_by_side(runtimes):
-    old, new = put(runtimes, text="old", made="1"), put(runtimes, text="new", made="2")
+    old, new = put(runtimes, text="old", made=OLD), put(runtimes, text="new", made=NEW)
     assert old.checksum != new.checksum
     assert runtimes.find(Reference.of(old)) == old
     assert runtimes.newest(old.id) == new
@@ -68,12 +70,12 @@ def test_a_file_is_read_again_once_it_was_touched(runtimes):
 def test_garbage_is_what_nobody_names_and_is_old(runtimes):
     named, other = put(runtimes, "a"), put(runtimes, "b")
     (runtimes.cache / "toolbox-1.sqfs").touch()
-    (runtimes.cache / f"{'0' * 64}.sqfs").touch()
+    (runtimes.cache / f"{'0' * 64}.sqfs").write_bytes(b"x")
     assert runtimes.garbage({named.checksum}, 0) == []
     gone = runtimes.garbage({named.checksum}, 1e12)
     assert gone == sorted([other.checksum, "0" * 64])
     for checksum in gone:
-        assert runtimes.size(checksum) >= 0
+        assert runtimes.size(checksum) > 0
         runtimes.remove(checksum)
     assert sorted(path.name for path in runtimes.cache.iterdir()) == sorted(
         [f"{named.checksum}.json", f"{named.checksum}.sqfs", "toolbox-1.sqfs"]
