@@ -16,6 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m pytest_otval", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_doctor(commands)
+    _add_environment(commands)
     _add_image(commands)
     _add_runtime(commands)
     _add_dataset(commands)
@@ -42,6 +43,14 @@ def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     _add_cluster(doctor)
     doctor.add_argument("--json", action="store_true", help="print JSON in place of a table")
     doctor.set_defaults(run=_doctor)
+
+
+def _add_environment(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    environment = commands.add_parser(
+        "environment", help="print what a shell needs at a site; set-up puts it in env.sh"
+    )
+    _add_cluster(environment)
+    environment.set_defaults(run=_environment)
 
 
 def _add_image(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -110,6 +119,14 @@ def _doctor(arguments: argparse.Namespace) -> int:
     from pytest_otval.cluster.doctor import run_doctor
 
     return run_doctor(arguments.cluster, as_json=arguments.json)
+
+
+def _environment(arguments: argparse.Namespace) -> int:
+    from pytest_otval.cluster.site_shell import site_shell
+    from pytest_otval.profile import load_profile
+
+    print(site_shell(load_profile(arguments.cluster)), end="")
+    return 0
 
 
 def _harden(arguments: argparse.Namespace) -> int:
