@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
 from pytest_otval.checks.version import package_version
 from pytest_otval.contract.file import sealed
 from pytest_otval.contract.model import (
@@ -24,9 +22,9 @@ from pytest_otval.contract.model import (
     TaskPin,
     stage_sets,
 )
+from pytest_otval.contract.settings import chosen_settings
 from pytest_otval.contract.versions import tool_versions
 from pytest_otval.core import Conclusion, OtvalUsageError
-from pytest_otval.settings import VerdictSettings
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.pinned import inapplicable, pinned_images, pinned_runtimes
 from pytest_otval.stages.spec import Stage
@@ -174,28 +172,6 @@ def _unpacked(source: TaskSource, name: str, scratch: Path) -> Iterator[Path]:
     finally:
         if folder.is_relative_to(scratch):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def chosen_settings(verdict: VerdictSettings, repeat: int) -> dict[str, object]:
-    """Return the settings that a contract fixes, where they are not the usual ones, in plain JSON types."""
-    usual, found = VerdictSettings(), dict[str, object]()
-    for name in VerdictSettings.__slots__:
-        value = getattr(verdict, name)
-        if name != "flavour" and value != getattr(usual, name):
-            found[name] = list(value) if isinstance(value, tuple) else value
-    if repeat != 1:
-        found["repeat"] = repeat
-    return dict(msgspec.to_builtins(found))
-
-
-def settings_of(contract: Contract, flavour: str) -> tuple[VerdictSettings, int]:
-    """Return the settings that a contract fixes, and its number of attempts. Raises OtvalUsageError."""
-    values = {name: value for name, value in contract.settings.items() if name != "repeat"}
-    try:
-        settings = msgspec.convert({**values, "flavour": flavour}, VerdictSettings)
-    except msgspec.ValidationError as error:
-        raise OtvalUsageError(f"the contract has a setting that this version does not know: {error}") from None
-    return settings, int(contract.settings.get("repeat", 1))
 
 
 def settings_digest(dataset: Path) -> str:

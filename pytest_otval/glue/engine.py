@@ -43,6 +43,8 @@ class Engine:
         self._out = out
         self._writer = writer
         self._given: dict[str, Line] = {}
+        self._needs: tuple[AtHand, str] | None = None
+        """Of the task at hand, once one of its stages asked."""
 
     @cached_property
     def _run(self) -> Mapping[str, Any]:
@@ -175,12 +177,18 @@ class Engine:
 
     def _inputs(self, asked: Asked, at_hand: AtHand) -> str:
         """Return the digest of what the answer depends on besides task, stage and settings."""
-        from pytest_otval.stages.pinned import depends_on
+        from pytest_otval.stages.pinned import depends_on, needs_of
 
         stage = extensions.stages(self._config)[asked.stage]
         if stage.containers and self.trouble:
             return ""
-        return depends_on(self.machine, stage, asked.dataset.settings, asked.task, lambda: at_hand.task)
+
+        def needs() -> str:
+            if self._needs is None or self._needs[0] is not at_hand:
+                self._needs = (at_hand, needs_of(self.machine, at_hand.task))
+            return self._needs[1]
+
+        return depends_on(self.machine, stage, asked.dataset.settings, asked.task, needs)
 
     def _known_line(self, asked: Asked, digest: str, inputs: str, passes_only: bool = False) -> Line | None:
         """Return the line of an answer that stands; one of another run is written down here, too."""

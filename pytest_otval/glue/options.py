@@ -248,7 +248,7 @@ def option_of(setting: str) -> str:
 
 def contract_settings(config: pytest.Config) -> dict[str, Any]:
     """Return the settings of the command line that a contract fixes, where they are not the usual ones."""
-    from pytest_otval.contract.pinning import chosen_settings
+    from pytest_otval.contract.settings import chosen_settings
 
     settings = make_settings(config, Path(), "", "main")
     return chosen_settings(settings.verdict, settings.run.repeat)

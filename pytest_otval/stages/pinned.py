@@ -98,27 +98,35 @@ def inapplicable(machine: Machine, task: Task, stage: Stage) -> str:
     return ""
 
 
-def depends_on(machine: Machine, stage: Stage, settings: DatasetSettings, name: str, task: Callable[[], Task]) -> str:
+def needs_of(machine: Machine, task: Task) -> str:
+    """Return a digest of what a task's containers are made of, its images and runtimes, the same for all its stages.
+
+    Empty where it cannot be told: there is no image, or the task asks for variables of the host.
+    """
+    try:
+        if "${" in config_of(task).model_dump_json():
+            return ""
+        images = [image.key for image in pinned_images(machine, task)]
+    except Conclusion:
+        return ""
+    return _digest(images, [str(supply) for supply in _supplies(machine, task)])
+
+
+def depends_on(machine: Machine, stage: Stage, settings: DatasetSettings, name: str, needs: Callable[[], str]) -> str:
     """Return a digest of all that an answer depends on besides task, stage and verdict settings, as 16 hex digits.
 
     That is: images, runtimes, settings of the dataset, number of attempts, and the code that decides. Empty where it
-    cannot be told, as for a stage of another plugin or a task that asks for variables of the host. ``task`` loads the
-    task of this name, where its files have to be looked at.
+    cannot be told, as for a stage of another plugin. ``needs`` tells of the task of this name what ``needs_of`` does,
+    and is called for stages with containers.
     """
     if stage not in STAGES:
         return ""
     if not stage.containers:
         version = machine.checks_version
         return _digest(version, settings.oracle, repr(settings.allow), settings.harbor_lint) if version else ""
-    try:
-        if "${" in config_of(loaded := task()).model_dump_json():
-            return ""
-        images = [image.key for image in pinned_images(machine, loaded)]
-    except Conclusion:
-        return ""
-    runtimes = [str(supply) for supply in _supplies(machine, loaded)]
     count = machine.settings.run.repeat if stage.repeats else 1
-    return _digest(_version(), images, runtimes, _of_dataset(settings, name, stage), count)
+    found = needs()
+    return _digest(_version(), found, _of_dataset(settings, name, stage), count) if found else ""
 
 
 @cache
