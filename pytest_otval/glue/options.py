@@ -152,6 +152,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="run nothing: write down tasks with their digests, stages, settings, images and what is expected",
     )
     group.addoption(
+        "--otval-strict-images",
+        action="store_true",
+        default=False,
+        help="with --otval-prepare-contract: fix images by their bytes too, not only by what they are made from",
+    )
+    group.addoption(
         "--otval-contract", default="", metavar="FILE", help="run what a contract says, and refuse where that changed"
     )
     group.addoption(
@@ -292,6 +298,7 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         reuse=config.getoption("--otval-reuse"),
         contract=config.getoption("--otval-contract"),
         shard=config.getoption("--otval-shard"),
+        strict_images=config.getoption("--otval-strict-images"),
         prepare_contract=config.getoption("--otval-prepare-contract"),
         writer=writer,
     )

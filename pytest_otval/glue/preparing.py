@@ -37,7 +37,7 @@ def prepare_contract(session: pytest.Session) -> None:
         stages = extensions.stages(config)
         if any(stages[stage].containers for one in wanted for kinds in one.tasks.values() for stage in kinds):
             require_containers(config, None)
-        pinner = Pinner(engine.machine, stages)
+        pinner = Pinner(engine.machine, stages, strict=bool(config.getoption("--otval-strict-images")))
         contract = pinner.contract(wanted, submission_of(config))
         write_contract(path, contract)
         keep_files(Workspace.from_environment().contracts, contract.digest, pinner.files)

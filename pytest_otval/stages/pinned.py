@@ -13,6 +13,8 @@ from functools import cache
 
 from pytest_otval.checks.version import package_version
 from pytest_otval.core import REASONS, Conclusion, Verdict
+from pytest_otval.images.model import ImageRequest
+from pytest_otval.images.store import Images
 from pytest_otval.runtimes.mount import Supply, agent_supply, verifier_supply
 from pytest_otval.runtimes.record import Reference
 from pytest_otval.stages.machine import Machine
@@ -34,6 +36,8 @@ class PinnedImage:
 
     key: str
     base: str
+    content: str
+    """Its content digest; empty where it is not in the store."""
 
 
 def pinned_images(machine: Machine, task: Task) -> tuple[PinnedImage, ...]:
@@ -44,12 +48,16 @@ def pinned_images(machine: Machine, task: Task) -> tuple[PinnedImage, ...]:
     """
     try:
         _require_runnable(task)
-        plans = [machine.images.plan(request) for request in image_requests(task)]
+        return tuple(_pinned(machine.images, request) for request in image_requests(task))
     except Conclusion as conclusion:
         if REASONS[conclusion.reason].verdict is Verdict.ERROR:
             raise
         return ()
-    return tuple(PinnedImage(plan.key, plan.base.name) for plan in plans)
+
+
+def _pinned(images: Images, request: ImageRequest) -> PinnedImage:
+    plan = images.plan(request)
+    return PinnedImage(plan.key, plan.base.name, images.content(request))
 
 
 def _require_runnable(task: Task) -> None:
@@ -106,7 +114,8 @@ def needs_of(machine: Machine, task: Task) -> str:
     try:
         if "${" in config_of(task).model_dump_json():
             return ""
-        images = [image.key for image in pinned_images(machine, task)]
+        _require_runnable(task)
+        images = [machine.images.plan(request).key for request in image_requests(task)]
     except Conclusion:
         return ""
     return _digest(images, [str(supply) for supply in _supplies(machine, task)])
