@@ -98,6 +98,31 @@ def test_a_killed_controller_goes_on(localslurm):
     localslurm.wait_for(job, "COMPLETED")
 
 
+def test_a_killed_slurmd_leaves_its_jobs_alone(localslurm):
+    job = localslurm.submit("sleep 3; echo done", "-w", "n1")
+    localslurm.wait_for(job, "RUNNING")
+    localslurm.fault("kill", "slurmd", "n1")
+    localslurm.fault("up")
+    localslurm.wait_for(job, "COMPLETED")
+    assert localslurm.output(job) == "done\n"
+
+
+def test_memory_that_was_not_asked_for_ends_a_job(localslurm):
+    job = localslurm.submit("python3 -c 'import time; x = bytearray(600 << 20); time.sleep(60)'")
+    localslurm.wait_for(job, "FAILED", "OUT_OF_MEMORY", "CANCELLED")
+    assert "memory limit" in localslurm.output(job)
+
+
+def test_an_urgent_job_takes_the_place_of_others_which_start_again(localslurm):
+    job = localslurm.submit('echo "life $SLURM_RESTART_COUNT"; [ "$SLURM_RESTART_COUNT" ] || sleep 600')
+    localslurm.until(lambda: localslurm.output(job))
+    urgent = localslurm.submit("true", "-p", "urgent", "-N2", "--exclusive")
+    localslurm.wait_for(urgent, "COMPLETED")
+    localslurm.wait_for(job, "COMPLETED")
+    lives = [line for line in localslurm.output(job).splitlines() if line.startswith("life")]
+    assert lives == ["life ", "life 1"]
+
+
 @pytest.mark.slow
 def test_a_lost_node_gives_its_job_to_the_other(localslurm):
     job = localslurm.submit('hostname; [ "$SLURM_RESTART_COUNT" ] || sleep 600', "--requeue")
