@@ -20,6 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _add_image(commands)
     _add_runtime(commands)
     _add_dataset(commands)
+    _add_contract(commands)
     _add_report(commands)
     _add_isolation(commands)
     _add_harden(commands)
@@ -70,6 +71,12 @@ def _add_dataset(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     from pytest_otval.task.command import add_arguments
 
     add_arguments(commands.add_parser("dataset", help="pack the tasks of a dataset into one file, or unpack them"))
+
+
+def _add_contract(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from pytest_otval.cluster.contract_command import add_arguments
+
+    add_arguments(commands.add_parser("contract", help="show, compare, verify and update contracts"), _add_cluster)
 
 
 def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

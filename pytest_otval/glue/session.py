@@ -9,23 +9,29 @@ from __future__ import annotations
 import dataclasses
 import os
 import platform
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.glue import extensions, options
+from pytest_otval.glue.contracting import contract_of, refuse_drift, refuse_other_choices, select
 from pytest_otval.glue.engine import Engine
 from pytest_otval.glue.marks import chosen_stages
 from pytest_otval.glue.narrow import leave_out, narrow
 from pytest_otval.glue.notes import warn
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN, Plan
+from pytest_otval.glue.resuming import command_of, run_to_resume
 from pytest_otval.glue.selection import Selection, split
 from pytest_otval.ledger import write_run
 from pytest_otval.task.source import FolderSource
 from pytest_otval.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pytest_otval.contract.model import Contract
 
 WORKER_KEY = "otval_out"
 
@@ -48,7 +54,11 @@ def take_arguments(config: pytest.Config) -> None:
         offline = bool(config.getoption("--otval-offline"))
         if offline and config.getoption("--otval-save-runtimes"):
             raise OtvalUsageError("--otval-save-runtimes installs, and --otval-offline fetches nothing: leave one out")
-        selection, rest = split(config.args, config.invocation_params.dir, places, stages, unprepared, offline)
+        contract = contract_of(config)
+        if contract is None:
+            selection, rest = split(config.args, config.invocation_params.dir, places, stages, unprepared, offline)
+        else:
+            selection, rest = _select(config, contract, places, stages), []
         if not selection:
             if unprepared:
                 raise OtvalUsageError("; ".join(unprepared))
@@ -57,7 +67,7 @@ def take_arguments(config: pytest.Config) -> None:
         ignored, globs = config.getoption("ignore") or (), config.getoption("ignore_glob") or ()
         leave_out(selection, ignored, globs, config.args)
         narrow(selection, config.getoption("--otval-tasks"), config.getoption("--otval-limit"))
-        chosen = chosen_stages(stages.values(), str(config.option.markexpr))
+        chosen = tuple(stages) if contract else chosen_stages(stages.values(), str(config.option.markexpr))
         if config.getoption("--otval-fix"):
             _refuse_fixing(selection, chosen)
         out = _out(config, Workspace.from_environment())
@@ -66,11 +76,20 @@ def take_arguments(config: pytest.Config) -> None:
     if unprepared and not offline and not is_worker(config):
         warn(config, f"left out: {'; '.join(unprepared)}", "datasets")
     config.args = rest
-    given = tuple(map(str, config.invocation_params.args))
-    config.stash[PLAN] = Plan(selection, chosen, tuple(stages), given, tuple(unprepared if offline else ()))
+    given = tuple(command_of(config))
+    left = tuple(unprepared if offline else ())
+    config.stash[PLAN] = Plan(selection, chosen, tuple(stages), given, contract, left)
     config.stash[OUT] = out
     worker = str(_worker_input(config)["workerid"]) if is_worker(config) else "main"
     config.stash[ENGINE] = Engine(config, out, worker)
+
+
+def _select(config: pytest.Config, contract: Contract, places: Iterable[Path], stages: Iterable[str]) -> Selection:
+    """Take a contract in place of arguments."""
+    if not is_worker(config):
+        refuse_other_choices(config, contract)
+    options.apply_settings(config, contract.settings)
+    return select(contract, (config.invocation_params.dir, *places), stages)
 
 
 def _refuse_options_of_fixtures(config: pytest.Config) -> None:
@@ -105,7 +124,7 @@ def share_rootdir(config: pytest.Config) -> None:
 def _out(config: pytest.Config, workspace: Workspace) -> Path:
     if is_worker(config):
         return Path(_worker_input(config)[WORKER_KEY])
-    known = config.stash.get(OUT, None)
+    known = config.stash.get(OUT, None) or run_to_resume(config)
     return known or options.run_folder(config, workspace)
 
 
@@ -144,6 +163,7 @@ def prepare(config: pytest.Config) -> None:
     settings = options.make_settings(config, out, flavour, "main")
     facts = {
         "args": list(config.stash[PLAN].args),
+        "cwd": str(config.invocation_params.dir),
         "cluster": profile.name,
         "flavour": flavour,
         "trouble": trouble,
@@ -160,8 +180,10 @@ def prepare(config: pytest.Config) -> None:
         "versions": {"python": platform.python_version(), "pytest": pytest.__version__},
     }
     config.stash[ENGINE].prepared(facts)
-    if config.option.collectonly:
+    if config.option.collectonly or config.getoption("--otval-prepare-contract"):
         return
+    if config.stash[PLAN].contract is not None:
+        refuse_drift(config)
     try:
         write_run(out, facts)
     except OSError as error:
