@@ -155,9 +155,10 @@ def _limit_text(seconds: int) -> str:
 
 
 def _modules(modules: ModulesSection, ask: Ask) -> Iterator[Seen | Probe]:
+    # Sites export the function to bash; another shell would not know it.
     files = " ".join(map(quote, modules.init))
     script = f'command -v module >/dev/null || for f in {files}; do [ ! -r "$f" ] || . "$f"; done; module -t avail 2>&1'
-    said = ask(("sh", "-c", script))
+    said = ask(("bash", "-c", script))
     if said is None:
         yield _miss("modules", "there is no command module", "name the files that define it in [modules] init")
         return

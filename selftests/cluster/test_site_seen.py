@@ -135,11 +135,11 @@ apptainer
     ],
 )
 def test_modules_are_named_as_the_site_names_them(load, seen):
-    assert _seen(f"modules.load = {load}", sh=AVAIL) == {"modules.load": seen}
+    assert _seen(f"modules.load = {load}", bash=AVAIL) == {"modules.load": seen}
 
 
 def test_a_module_that_is_not_there_at_all():
-    found = _seen("modules.load = ['nvhpc']", sh=AVAIL)
+    found = _seen("modules.load = ['nvhpc']", bash=AVAIL)
     assert found["module nvhpc"] == "there is none of this name"
     assert _seen("modules.load = ['nvhpc']") == {"modules": "there is no command module"}
 
