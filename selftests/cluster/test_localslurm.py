@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import time
 from pathlib import Path
 
@@ -144,6 +145,14 @@ def test_stop_leaves_nothing():
         localslurm.until(lambda: any("sleep" in line for line in running_below(localslurm.folder)))
     assert running_below(localslurm.folder) == []
     assert not localslurm.folder.exists()
+
+
+@pytest.mark.parametrize("folder", ["/tmp/otval-slurm", "/var/tmp/x", "/tmp/../tmp/x", "/var/lib/a b", "/run/$(id)"])
+def test_a_folder_that_nodes_would_hide_is_refused(folder):
+    result = subprocess.run([SCRIPT, folder, "start"], capture_output=True, text=True, check=False)
+    assert result.returncode == 4
+    assert result.stderr.count("\n") == 1
+    assert not Path(folder).exists()
 
 
 @pytest.mark.parametrize("words", [("down", "n9"), ("down", "/etc"), ("kill", "munged"), ("fill",), ("nothing",)])
