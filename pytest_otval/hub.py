@@ -52,9 +52,12 @@ def _require_online() -> None:
 
 
 class Hub:
-    """One dataset repository, at its newest state when it was opened; ``$HF_ENDPOINT`` and ``$HF_TOKEN`` apply."""
+    """One dataset repository, at a revision, or its newest state when it was opened.
 
-    def __init__(self, repository: str) -> None:
+    ``$HF_ENDPOINT`` and ``$HF_TOKEN`` apply.
+    """
+
+    def __init__(self, repository: str, revision: str | None = None) -> None:
         """Raise OtvalUsageError: offline, huggingface_hub is missing, no such repository, or it may not be seen.
 
         Raise Conclusion ``network-unreachable``.
@@ -78,7 +81,7 @@ class Hub:
         self._system: HfFileSystem = huggingface_hub.HfFileSystem(
             endpoint=self._endpoint, token=self._token, skip_instance_cache=True
         )
-        info = self._asked(lambda: self._api.repo_info(repository, repo_type=_TYPE))
+        info = self._asked(lambda: self._api.repo_info(repository, revision=revision, repo_type=_TYPE))
         self._revision = info.sha
 
     def files(self, folder: str) -> dict[str, HubFile]:

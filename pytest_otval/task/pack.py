@@ -45,7 +45,7 @@ def pack(dataset: Path, form: Form, out: Path) -> int:
     for name in names:
         if not NAME.fullmatch(name):
             raise OtvalUsageError(f"task name {name!r} of {dataset}: only letters, digits and . _ - can be; rename it")
-    writer = {Form.PARQUET: _parquet_writer, Form.TAR: _tar_writer, Form.SQUASHFS: _squashfs_writer}[form]
+    writer = {Form.PARQUET: parquet_writer, Form.TAR: _tar_writer, Form.SQUASHFS: _squashfs_writer}[form]
     with _new_folder(out) as part:
         _copy_manifest(dataset, part)
         # A task that is packed now is unpacked first: a new form, or smaller row groups.
@@ -153,7 +153,8 @@ def _squashfs_writer(file: Path) -> Iterator[Add]:
 
 
 @contextmanager
-def _parquet_writer(file: Path) -> Iterator[Add]:
+def parquet_writer(file: Path) -> Iterator[Add]:
+    """Give what adds tasks to a new Parquet file, which is whole at the end. Raises OSError."""
     import pyarrow
     from pyarrow import parquet
 

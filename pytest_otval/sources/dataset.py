@@ -1,0 +1,239 @@
+"""A dataset's ``patch.py``: what it is made from stands in its dataset.toml, what is repaired in a few lines here.
+
+from pytest_otval.sources.dataset import PatchedDataset
+from pytest_otval.sources.library import exec_bits, reward_guard
+
+if __name__ == "__main__":
+raise SystemExit(PatchedDataset(__file__, [exec_bits(), reward_guard()]).main())
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pytest_otval.core import Conclusion, OtvalUsageError, printable
+from pytest_otval.harden.proposal import NewText
+from pytest_otval.sources.editor import TaskEditor
+from pytest_otval.sources.files import SourceError
+from pytest_otval.sources.harbor_tasks import harbor_tasks
+from pytest_otval.sources.making import PROVENANCE, Prepared, Raw, Refused, Tasks, make, recipe_digest
+from pytest_otval.sources.origin import Recipe, fetch, fetched, is_fetched, read_recipe
+from pytest_otval.sources.patches import Patch, apply, checked, unused
+from pytest_otval.task.index import is_prepared
+from pytest_otval.task.pack import unpack_dataset
+from pytest_otval.workspace import Workspace
+
+_SHOWN = 20
+"""Lines of a kind that are printed."""
+
+
+class PatchedDataset:
+    """A source, an adapter, patches: fetched, prepared, compared, proved and exported."""
+
+    def __init__(self, script: str, patches: Sequence[Patch] = (), workspace: Workspace | None = None) -> None:
+        self.folder = Path(script).resolve().parent
+        self.patches = patches
+        self._script = Path(script)
+        self._workspace = workspace
+
+    @property
+    def name(self) -> str:
+        """Its folder's name."""
+        return self.folder.name
+
+    @property
+    def workspace(self) -> Workspace:
+        """Where it is prepared. Raises OtvalUsageError."""
+        return self._workspace or Workspace.from_environment()
+
+    @property
+    def target(self) -> Path:
+        """Where its tasks are, once it is prepared."""
+        return self.workspace.datasets / self.name
+
+    @property
+    def _sources(self) -> Path:
+        return self.workspace.datasets / ".sources" / self.name
+
+    def main(self, argv: Sequence[str] | None = None) -> int:
+        """Run one command; exit status 1 where something is wrong with source or patches, 4 on wrong usage."""
+        arguments = self._parser().parse_args(argv)
+        try:
+            self.patches = checked(self.patches)
+            status: int = arguments.run(arguments)
+        except OtvalUsageError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 4
+        except (SourceError, Conclusion) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        return status
+
+    def _parser(self) -> argparse.ArgumentParser:
+        parser = argparse.ArgumentParser(prog="patch.py", description=f"Makes the tasks of {self.name}.")
+        commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+        def add(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+            command = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+            command.set_defaults(run=run)
+            return command
+
+        add("fetch", self._fetch, "bring the source into the workspace, once, and verify it")
+        prepare = add("prepare", self._prepare, "make the tasks in $OT_WORKSPACE/datasets")
+        prepare.add_argument("--folders", action="store_true", help="as folders in place of Parquet files")
+        prepare.add_argument("--limit", type=int, metavar="N", help="the first N tasks of the source")
+        add("status", self._status, "tell what is fetched and prepared")
+        diff = add("diff", self._diff, "print what the patches change, as a diff")
+        diff.add_argument("tasks", nargs="*", metavar="TASK", help="of these tasks (default: all)")
+        add("check", self._check, "try the patches: exit with 1 where one is not needed, fails, or conflicts")
+        return parser
+
+    def tasks(self, recipe: Recipe) -> Tasks:
+        """Return the tasks as the source has them. Raises SourceError, OtvalUsageError."""
+        if recipe.adapter != "harbor":
+            raise OtvalUsageError(f"there is no adapter {recipe.adapter!r}")
+        return harbor_tasks(fetched(recipe, self.folder, self._sources))
+
+    def _fetch(self, arguments: argparse.Namespace) -> int:
+        print(f"{self.name}: {fetch(read_recipe(self.folder), self.folder, self._sources)}")
+        return 0
+
+    def _prepare(self, arguments: argparse.Namespace) -> int:
+        recipe = read_recipe(self.folder)
+        tasks = _first(self.tasks(recipe), arguments.limit)
+        digest = recipe_digest(self._script, self.patches)
+        told = _Told(self.name)
+        prepared = make(tasks, self.patches, digest, self.folder, self.target, told.say)
+        told.end()
+        if arguments.folders:
+            self._unpack()
+        return self._tell(prepared, whole=arguments.limit is None)
+
+    def _unpack(self) -> None:
+        part = self.target.with_name(f".{self.name}.folders")
+        shutil.rmtree(part, ignore_errors=True)
+        _, refused = unpack_dataset(self.target, part)
+        if refused:
+            raise SourceError(refused[0])
+        shutil.copyfile(self.target / PROVENANCE, part / PROVENANCE)
+        shutil.rmtree(self.target)
+        part.rename(self.target)
+
+    def _tell(self, prepared: Prepared, whole: bool) -> int:
+        """Print what a dataset came to; a patch of no use is an error only where all tasks were looked at."""
+        applied = prepared.applied()
+        for patch in self.patches:
+            print(f"{patch.id} ({patch.fault}): {applied[patch.id]} tasks")
+        reasons = Counter(one.reason for one in prepared.refused)
+        for reason, count in reasons.most_common():
+            print(f"refused, {printable(reason)}: {count}")
+        for one in prepared.refused[:_SHOWN]:
+            print(printable(f"  {one.name}: {one.why}"))
+        trouble = [*prepared.trouble(), *(unused(self.patches, applied) if whole else ())]
+        for line in trouble[:_SHOWN]:
+            print(f"error: {line}")
+        more = f" and {len(trouble) - _SHOWN} more" if len(trouble) > _SHOWN else ""
+        print(f"{self.name}: {len(prepared.tasks)} tasks, {len(prepared.refused)} refused, {len(trouble)} errors{more}")
+        return 1 if trouble else 0
+
+    def _status(self, arguments: argparse.Namespace) -> int:
+        recipe = read_recipe(self.folder)
+        print(f"source: {'fetched' if is_fetched(recipe, self.folder, self._sources) else 'not fetched'}")
+        print(f"tasks: {'prepared' if is_prepared(self.target) else 'not prepared'} in {self.target}")
+        return 0
+
+    def _diff(self, arguments: argparse.Namespace) -> int:
+        missing = set(arguments.tasks)
+        status = 0
+        for editor, before in self._copies():
+            if arguments.tasks and editor.name not in missing:
+                continue
+            missing.discard(editor.name)
+            outcome = apply(editor, self.patches)
+            after = _files(editor.folder)
+            for path in sorted({*before, *after}):
+                _print_diff(editor.name, NewText(path, before.get(path, b""), after.get(path, b"")))
+            for line in outcome.trouble:
+                status = 1
+                print(printable(f"error: {editor.name}: {line}"), file=sys.stderr)
+        if missing:
+            raise OtvalUsageError(f"{self.name} has no task {min(missing)!r}")
+        return status
+
+    def _check(self, arguments: argparse.Namespace) -> int:
+        applied: Counter[str] = Counter()
+        trouble: list[str] = []
+        count = 0
+        for editor, _ in self._copies():
+            count += 1
+            outcome = apply(editor, self.patches)
+            applied.update(outcome.applied)
+            trouble += [printable(f"{editor.name}: {line}") for line in outcome.trouble]
+        trouble += unused(self.patches, applied)
+        for line in trouble[:_SHOWN]:
+            print(f"error: {line}")
+        print(f"{self.name}: {count} tasks looked at, {len(self.patches)} patches, {len(trouble)} errors")
+        return 1 if trouble else 0
+
+    def _copies(self) -> Iterator[tuple[TaskEditor, dict[str, bytes]]]:
+        """Yield each task of the source as a copy to be changed, with its files as they are."""
+        for task in self.tasks(read_recipe(self.folder)):
+            if isinstance(task, Refused):
+                continue
+            with _copied(task) as folder:
+                yield TaskEditor(folder, self.name), _files(folder)
+
+
+def _print_diff(task: str, text: NewText) -> None:
+    if text.before != text.after:
+        for line in text.diff(task):
+            print(printable(line.decode("utf-8", "replace").rstrip("\n").replace("\t", "    ")))
+
+
+@contextmanager
+def _copied(task: Raw) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="otval-patch-") as scratch:
+        folder = Path(scratch) / task.name
+        task.write(folder)
+        yield folder
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """Return the content of each regular file, by path."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+def _first(tasks: Tasks, limit: int | None) -> Iterator[Raw | Refused]:
+    left = limit
+    for task in tasks:
+        if left == 0:
+            return
+        left = None if left is None else left - 1
+        yield task
+
+
+class _Told:
+    """Says on a terminal how far it is."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._shown = sys.stderr.isatty()
+
+    def say(self, what: str) -> None:
+        if self._shown:
+            print(f"\r{self._name}: {what}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._shown:
+            print(file=sys.stderr)

@@ -1,0 +1,223 @@
+"""Where a dataset comes from: ``[otval.source]`` of its dataset.toml, brought once, verified, and kept as it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tomli
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pytest_otval.core import Conclusion, OtvalUsageError, printable
+from pytest_otval.hub import Hub
+from pytest_otval.images.bases import file_digest
+from pytest_otval.images.locks import write_whole
+from pytest_otval.images.oci import NoAnswerError, RefusedError
+from pytest_otval.images.transport import StatusError, Transport
+from pytest_otval.sources.files import SourceError
+from pytest_otval.task.dataset import DATASET_TOML
+from pytest_otval.task.digest import task_digest
+
+RECORD = "fetched.json"
+"""Beside what was fetched, written last: it says that all of it is there, and what its digest is."""
+_GIT_SECONDS = 3600
+_SILENCE = 60.0
+"""Seconds for which a host may say nothing."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    licence: str = ""
+    """SPDX expression of what is fetched, or where its terms stand."""
+
+
+class GitSource(_Table):
+    """A commit of a git repository."""
+
+    kind: Literal["git"]
+    url: str
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+    folder: str = ""
+    """The folder of it that is read."""
+
+
+class HubSource(_Table):
+    """Files of a dataset repository of the Hugging Face hub."""
+
+    kind: Literal["huggingface"]
+    repository: str
+    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+    files: Annotated[tuple[str, ...], Field(min_length=1)]
+    sha256: tuple[str, ...] = ()
+    """Of the files, in their order; files that the hub keeps as large ones have theirs there."""
+
+
+class ArchiveSource(_Table):
+    """One file behind an address."""
+
+    kind: Literal["archive"]
+    url: str
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class LocalSource(_Table):
+    """A folder or file of this machine; relative to dataset.toml."""
+
+    kind: Literal["local"]
+    path: str
+
+
+Source = Annotated[GitSource | HubSource | ArchiveSource | LocalSource, Field(discriminator="kind")]
+
+
+class Recipe(BaseModel):
+    """How a dataset is made."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: Source
+    adapter: str = "harbor"
+    """Which adapter makes tasks of it."""
+    options: dict[str, Any] = {}
+    """Of the adapter."""
+
+
+def read_recipe(dataset: Path) -> Recipe:
+    """Return the recipe in a dataset's dataset.toml. Raises OtvalUsageError where it has none or a wrong one."""
+    file = dataset / DATASET_TOML
+    try:
+        ours = tomli.loads(file.read_text(encoding="utf-8")).get("otval", {})
+        return Recipe(**{name: ours[name] for name in ("source", "adapter", "options") if name in ours})
+    except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError) as error:
+        raise OtvalUsageError(f"{file} cannot be read: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise OtvalUsageError(f"{file}: otval.{where}: {first['msg']}") from None
+
+
+def fetch(recipe: Recipe, dataset: Path, folder: Path) -> str:
+    """Bring a source below ``folder`` unless it is there; return a line that says what is there.
+
+    It is there whole and verified, or not at all. Raises SourceError.
+    """
+    target = _target(recipe.source, folder)
+    if isinstance(recipe.source, LocalSource):
+        return f"lies at {_local(recipe.source, dataset)}"
+    if (target / RECORD).is_file():
+        return "is fetched"
+    folder.mkdir(parents=True, exist_ok=True)
+    with _new(target) as part:
+        _BRING[recipe.source.kind](recipe.source, part / "data")
+        write_whole(part / RECORD, json.dumps({"digest": task_digest(part / "data")}).encode())
+    return "fetched"
+
+
+def fetched(recipe: Recipe, dataset: Path, folder: Path) -> Path:
+    """Return where the source lies. Raises SourceError where it is not fetched, or was changed since."""
+    source = recipe.source
+    if isinstance(source, LocalSource):
+        return _local(source, dataset)
+    target = _target(source, folder)
+    try:
+        digest = json.loads((target / RECORD).read_bytes())["digest"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise SourceError(f"the source of {dataset.name} is not fetched: patch.py fetch") from None
+    if task_digest(target / "data") != digest:
+        raise SourceError(f"{target} was changed since it was fetched: remove it, then patch.py fetch")
+    below = source.folder if isinstance(source, GitSource) else ""
+    return target / "data" / below
+
+
+def is_fetched(recipe: Recipe, dataset: Path, folder: Path) -> bool:
+    """Whether the source is there; its content is not looked at."""
+    if isinstance(recipe.source, LocalSource):
+        return (dataset / recipe.source.path).exists()
+    return (_target(recipe.source, folder) / RECORD).is_file()
+
+
+def _target(source: BaseModel, folder: Path) -> Path:
+    pinned = json.dumps(source.model_dump(exclude={"licence", "folder"}), sort_keys=True)
+    return folder / hashlib.sha256(pinned.encode()).hexdigest()[:16]
+
+
+def _local(source: LocalSource, dataset: Path) -> Path:
+    path = (dataset / source.path).resolve()
+    if not path.exists():
+        raise SourceError(f"there is no {path}: bring it there, or change [otval.source] path")
+    return path
+
+
+@contextmanager
+def _new(target: Path) -> Iterator[Path]:
+    part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        yield part
+        if target.exists():
+            shutil.rmtree(target)
+        part.rename(target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _git(source: GitSource, target: Path) -> None:
+    """Bring one commit without its history."""
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_GLOBAL": os.devnull}
+
+    def git(*words: str) -> None:
+        # No hook, filter or other command that the repository names is run.
+        command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.symlinks=true", "-C", str(target), *words]
+        try:
+            subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_GIT_SECONDS, check=True)
+        except FileNotFoundError:
+            raise SourceError("git is not installed: apt-get install git") from None
+        except subprocess.TimeoutExpired:
+            raise SourceError(f"{source.url} did not give its commit within an hour") from None
+        except subprocess.CalledProcessError as error:
+            said = (error.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise SourceError(f"{source.url} at {source.commit[:12]}: {printable(said)}") from None
+
+    target.mkdir()
+    git("init", "--quiet")
+    git("fetch", "--quiet", "--depth=1", source.url, source.commit)
+    git("checkout", "--quiet", "--detach", source.commit)
+    shutil.rmtree(target / ".git")
+
+
+def _archive(source: ArchiveSource, target: Path) -> None:
+    target.mkdir()
+    name = source.url.rpartition("/")[2] or "archive"
+    try:
+        Transport(_SILENCE).save(source.url, target / name, f"sha256:{source.sha256}")
+    except (StatusError, NoAnswerError, RefusedError, OSError) as error:
+        raise SourceError(f"{source.url}: {error}") from None
+
+
+def _hub(source: HubSource, target: Path) -> None:
+    try:
+        hub = Hub(source.repository, source.revision)
+        for number, path in enumerate(source.files):
+            above, _, name = path.rpartition("/")
+            known = hub.files(above).get(name)
+            if known is None:
+                raise SourceError(f"{source.repository} has no file {printable(path)} at {source.revision[:12]}")
+            place = target / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            hub.fetch(path, known.bytes, place)
+            wanted = source.sha256[number] if number < len(source.sha256) else known.sha256
+            if wanted and file_digest(place) != wanted:
+                raise SourceError(f"{source.repository}/{printable(path)} does not match its checksum")
+    except (OtvalUsageError, Conclusion) as error:
+        raise SourceError(str(error)) from None
+
+
+_BRING: dict[str, Callable[[Any, Path], None]] = {"git": _git, "archive": _archive, "huggingface": _hub}
