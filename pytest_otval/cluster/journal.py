@@ -41,13 +41,18 @@ class Attempt:
     restart: int
     node: str = ""
     array: int = -1
-    """Which of the run's arrays it belongs to."""
+    """Which of the run's arrays it belongs to; -1 until its beginning was read."""
     started: set[str] = field(default_factory=set)
     """Items that it began; those without an answer were running when it ended."""
     answers: int = 0
     ended: bool = False
     why: str = ""
     fault: Fault = ""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The number of its array, and its own in it."""
+        return self.array, int(self.job.partition("_")[2] or 0)
 
 
 class Journal:
@@ -56,12 +61,16 @@ class Journal:
     def __init__(self, run: Path) -> None:
         self._run = run
         self._offsets: dict[Path, int] = {}
-        self.attempts: dict[str, Attempt] = {}
-        """By the stem of the file."""
+        self._attempts: dict[str, Attempt] = {}
         self.done: set[str] = set()
         """Ids of items that have an answer, of whatever attempt."""
         self.repeated = 0
         """Result lines of items that had an answer already; the first one counts."""
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """The attempts that wrote down their beginning."""
+        return [attempt for attempt in self._attempts.values() if attempt.array >= 0]
 
     def read(self) -> Iterator[dict[str, Any]]:
         """Yield the result lines that are new, the first of each item. Half lines wait."""
@@ -70,7 +79,7 @@ class Journal:
             attempt = None
             if found is not None:
                 fresh = Attempt(int(found["shard"]), found["job"], int(found["restart"]))
-                attempt = self.attempts.setdefault(path.stem, fresh)
+                attempt = self._attempts.setdefault(path.stem, fresh)
             for line in self._new_lines(path):
                 if self._take(line, attempt):
                     yield line

@@ -47,15 +47,13 @@ class Shipper:
 
         Raises OSError, for one where shared storage is full: what was shipped stays whole, and the next call goes on.
         """
-        shipped = 0
+        shipped = self._append(self._notes) if self._notes else 0
+        self._notes = []
         for path in sorted((self._local / "ledger").glob("*.jsonl")):
             source = self._sources.setdefault(path, _Source(path))
             while lines := source.lines():
                 shipped += self._append([self._moved(line) for line in lines])
                 source.taken()
-        if self._notes:
-            shipped += self._append(self._notes)
-            self._notes = []
         return shipped
 
     def close(self) -> None:

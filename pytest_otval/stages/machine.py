@@ -18,7 +18,7 @@ from pytest_otval.images.locks import sweep_half
 from pytest_otval.images.model import Image, ImageRequest
 from pytest_otval.images.pulling import Puller
 from pytest_otval.images.registry import Registry
-from pytest_otval.images.staging import Staging, is_remote, sweep_staged
+from pytest_otval.images.staging import Staging, staging_of, sweep_staged
 from pytest_otval.images.steps import base_plan
 from pytest_otval.images.store import Images
 from pytest_otval.leaks.scan import scan_version
@@ -177,10 +177,7 @@ class Machine:
 
     @cached_property
     def _staging(self) -> Staging | None:
-        wanted = self.profile.scratch.stage_images
-        if wanted == "never" or (wanted == "auto" and not is_remote(self._workspace.images)):
-            return None
-        return Staging(scratch(self.profile.scratch.path))
+        return staging_of(self.profile, self._workspace.images)
 
     def close(self) -> None:
         """Write down what waits, and give back the scratch folder but for what the user wants to keep."""
