@@ -12,6 +12,7 @@ import pytest
 
 from pytest_otval import hookspecs
 from pytest_otval.glue import collect, extensions, guard, options, outcome
+from pytest_otval.glue.contracting import Kept, require_all_collected
 from pytest_otval.glue.crash import report_killed_item
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN
 from pytest_otval.glue.remembered import TellRemembered
@@ -65,7 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(TellRemembered(config), "otval-remembered")
     if not is_worker(config):
         config.pluginmanager.register(stop := Stop(config, pass_over), "otval-stop")
-        config.pluginmanager.register(_Counting(tally, stop), "otval-counting")
+        config.pluginmanager.register(kept := Kept(config), "otval-contract")
+        config.pluginmanager.register(_Counting(tally, stop, kept), "otval-counting")
         register_reports(config)
     if config.pluginmanager.hasplugin("xdist"):
         config.pluginmanager.register(_Xdist(), "otval-xdist")
@@ -119,7 +121,8 @@ class _Xdist:
         tell_worker(node.config, node.workerinput)
 
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
-        """Stop before the first item where something is missing under ``--otval-offline``."""
+        """Stop before the first item where the contract's are others, or something is missing offline."""
+        require_all_collected(node.config, ids)
         if node.config.getoption("--otval-offline"):
             from pytest_otval.glue.offline import require_inputs
 
@@ -178,19 +181,28 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> None:
-    """Get the machine ready before the first item."""
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Get the machine ready before the first item; True where nothing is to be run."""
     config = session.config
     offline = config.getoption("--otval-offline")
     if not config.option.collectonly:
         require_clock(config)
+    alone = not is_worker(config) and not config.pluginmanager.hasplugin("dsession")
+    if alone:
+        require_all_collected(config, [item.nodeid for item in session.items])
     if offline or not config.option.collectonly:
         prepare(config)
+    if config.getoption("--otval-prepare-contract") and not config.option.collectonly:
+        from pytest_otval.glue.preparing import prepare_contract
+
+        prepare_contract(session)
+        return True
     # A controller of workers collects nothing, and hears from them.
-    if offline and not is_worker(config) and not config.pluginmanager.hasplugin("dsession"):
+    if offline and alone:
         from pytest_otval.glue.offline import require_inputs
 
         require_inputs(config, [item.nodeid for item in session.items])
+    return None
 
 
 def pytest_report_teststatus(report: Any) -> tuple[str, str, str] | None:
@@ -201,9 +213,10 @@ def pytest_report_teststatus(report: Any) -> tuple[str, str, str] | None:
 class _Counting:
     """Counts reports on the controller and decides the exit status."""
 
-    def __init__(self, tally: outcome.Tally, stop: Stop) -> None:
+    def __init__(self, tally: outcome.Tally, stop: Stop, kept: Kept) -> None:
         self.tally = tally
         self.stop = stop
+        self.kept = kept
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count a report."""
@@ -216,7 +229,7 @@ class _Counting:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Say how the run ended, before anybody prints it, and remember how long stages took."""
-        session.exitstatus = self.stop.exit_status(self.tally.exit_status(int(exitstatus)))
+        session.exitstatus = self.stop.exit_status(self.kept.exit_status(self.tally.exit_status(int(exitstatus))))
         remember(self.tally.answers)
         reporter = session.config.pluginmanager.getplugin("terminalreporter")
         if reporter is not None and self.tally.answers:

@@ -82,6 +82,12 @@ class RunSettings:
     """How many tasks of each dataset are taken, by name; 0: all."""
     tasks: str = ""
     """Shell pattern that the names of tasks must match; empty: all."""
+    contract: str = ""
+    """The contract that says what is run; empty: the command line does."""
+    shard: str = ""
+    """Which part of it, as ``2/8``; empty: all."""
+    prepare_contract: str = ""
+    """Where a contract is to be written, in place of a run."""
     writer: str = "main"
     """Name of this process's ledger file (the xdist worker's id)."""
 

@@ -50,6 +50,11 @@ class Workspace:
         return self.root / "datasets"
 
     @property
+    def contracts(self) -> Path:
+        """What is known of contracts besides what stands in them."""
+        return self.root / "contracts"
+
+    @property
     def runs(self) -> Path:
         """Run folders: ledger, evidence, reports."""
         return self.root / "runs"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.images.model import ImageRequest
-from pytest_otval.stages.question import agent_image, require_runnable, verifier_image
+from pytest_otval.stages.question import image_requests, require_runnable
 from pytest_otval.task.dataset import dataset_folder
 from pytest_otval.task.index import has_packed_tasks, is_dataset, is_task
 from pytest_otval.task.load import Task, load_task
@@ -42,8 +42,8 @@ class Environment:
             return [ImageRequest(self.folder, None, float("inf"))]
         task = load_task(self.folder, self.folder.parent.name)
         _require_runnable(task)
-        asked = [agent_image(task), *filter(None, map(verifier_image, task.steps))]
-        return list({(request.context, request.docker_image): request for request in asked}.values())
+        asked = {(request.context, request.docker_image): request for request in image_requests(task)}
+        return list(asked.values())
 
     def requests_of_any_run(self) -> list[ImageRequest]:
         """Return what ``requests`` does, and what a run that builds every Dockerfile asks for beside it."""

@@ -6,12 +6,13 @@ import difflib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
 
 from pytest_otval.core import NAME, node_id
+from pytest_otval.glue.contracting import known_bad_of
 from pytest_otval.glue.item import DatasetItem, StageItem
 from pytest_otval.glue.notes import warn
 from pytest_otval.glue.plan import PLAN
@@ -20,6 +21,9 @@ from pytest_otval.task.dataset import DATASET_TOML, MAX_TOML_BYTES, Dataset, Kno
 from pytest_otval.task.index import is_task, tasks_folder
 from pytest_otval.task.reading import NotReadableError, read_regular
 from pytest_otval.task.source import FolderSource, TaskSource
+
+if TYPE_CHECKING:
+    from pytest_otval.contract.model import DatasetPin
 
 
 class _Node(pytest.Collector):
@@ -41,6 +45,12 @@ class DatasetNode(_Node):
         self.stages = stages
         self.named = named
 
+    @property
+    def pin(self) -> DatasetPin | None:
+        """What a contract says of it, where there is one."""
+        contract = self.config.stash[PLAN].contract
+        return None if contract is None else contract.datasets[self.name]
+
     @cached_property
     def dataset(self) -> Dataset:
         """Name and settings, read once."""
@@ -48,10 +58,12 @@ class DatasetNode(_Node):
 
     @cached_property
     def known_bad(self) -> Mapping[str, KnownBad]:
-        """Tasks that are recorded as bad.
+        """Tasks that are recorded as bad, by the contract where there is one.
 
         A published dataset.toml lists each task with its digest, so it is not parsed where it cannot speak of them.
         """
+        if self.pin is not None:
+            return known_bad_of(self.pin)
         try:
             source = read_regular(self.chosen.path / DATASET_TOML, MAX_TOML_BYTES)
         except (FileNotFoundError, NotReadableError):
@@ -130,9 +142,10 @@ class TaskNode(_Node):
         assert isinstance(dataset, DatasetNode)
         stages = dataset.stages if self.want is None else [stage for stage in dataset.named if stage in self.want]
         known_bad = dataset.known_bad.get(self.name)
+        classes = {} if dataset.pin is None else dataset.pin.inapplicable.get(self.name, {})
         for stage in stages:
             # pytest makes the id: this node's, "::" and the stage, as node_id does.
-            yield StageItem.from_parent(self, name=stage, known_bad=known_bad)
+            yield StageItem.from_parent(self, name=stage, known_bad=known_bad, inapplicable=classes.get(stage, ""))
 
 
 class BadNameNode(TaskNode):

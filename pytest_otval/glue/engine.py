@@ -53,6 +53,8 @@ class Asked:
     task: str
     """Empty for the dataset itself."""
     known_bad: KnownBad | None = None
+    inapplicable: str = ""
+    """Class of the n/a that a contract expects."""
 
 
 class Engine:
@@ -82,14 +84,14 @@ class Engine:
         return options.make_settings(self._config, self._out, flavour, self._writer)
 
     @property
-    def _trouble(self) -> Mapping[str, str] | None:
+    def trouble(self) -> Mapping[str, str] | None:
         """What keeps this machine from running containers."""
         return self._run.get("trouble")
 
     @property
     def runs_containers(self) -> bool:
         """Whether this machine can."""
-        return not self._trouble
+        return not self.trouble
 
     @cached_property
     def _profile(self) -> Profile:
@@ -238,8 +240,8 @@ class Engine:
         stage, count = extensions.stages(self._config)[asked.stage], self.settings.run.repeat
         task = at_hand.task
         if stage.containers:
-            if self._trouble:
-                return StageResult(self._trouble["class"], self._trouble["headline"]), 0
+            if self.trouble:
+                return StageResult(self.trouble["class"], self.trouble["headline"]), 0
             task = with_limits_scaled(task, self.settings.verdict.timeout_multiplier)
         question = Question(task, asked.dataset.settings, evidence, digest=at_hand.digest)
         if count == 1 or not stage.repeats:
@@ -269,9 +271,7 @@ class Engine:
         common = common_fields(self.settings, digest, asked.stage)
         place = evidence or result.facts.get("evidence", "")
         facts: Mapping[str, Any] = {**result.facts, "evidence": place, "argument": self.argument(asked)}
-        expected = asked.known_bad is not None and asked.known_bad.expects(asked.stage, result.verdict)
-        known_bad = str(asked.known_bad) if expected else ""
-        line = result_line(asked.nodeid, replace(result, facts=facts), common, retries, known_bad)
+        line = result_line(asked.nodeid, replace(result, facts=facts), common, retries, _expected(asked, result))
         if self._columns:
             line = replace(line, columns=with_columns(line.as_dict(), self._columns))
         self._record_trials(asked, result, digest, line.evidence)
@@ -281,13 +281,17 @@ class Engine:
     def argument(self, asked: Asked) -> str:
         """Return what names an item on a command line, where its id does not."""
         dataset = asked.source.path
-        if dataset not in self._by_name:
-            named = (place / "datasets" / asked.dataset.name for place in extensions.places(self._config))
-            self._by_name[dataset] = any(path.is_dir() and path.samefile(dataset) for path in named)
-        if self._by_name[dataset]:
+        if self.found_by_name(dataset, asked.dataset.name):
             return ""
         file = tasks_folder(dataset) / asked.task / TASK_TOML if asked.task else dataset / DATASET_TOML
         return f"{file}::{asked.stage}"
+
+    def found_by_name(self, dataset: Path, name: str) -> bool:
+        """Whether a dataset's folder is found by ``datasets/NAME`` alone."""
+        if dataset not in self._by_name:
+            named = (place / "datasets" / name for place in extensions.places(self._config))
+            self._by_name[dataset] = any(path.is_dir() and path.samefile(dataset) for path in named)
+        return self._by_name[dataset]
 
     def _evidence_folder(self, asked: Asked) -> Path:
         """Return where a stage writes its logs; on scratch, since the workspace counts files."""
@@ -326,6 +330,13 @@ class Engine:
             self._archive.close()
         if "machine" in made:
             self.machine.close()
+
+
+def _expected(asked: Asked, result: StageResult) -> str:
+    """Return why an answer that is no pass is the expected one; empty where it is not."""
+    if asked.known_bad is not None and asked.known_bad.expects(asked.stage, result.verdict):
+        return str(asked.known_bad)
+    return f"contract: n/a {result.reason}" if asked.inapplicable and result.reason == asked.inapplicable else ""
 
 
 def _result_of(error: Exception) -> StageResult:

@@ -88,11 +88,13 @@ class StageItem(_Item):
     """A stage of a task.
 
     Where dataset.toml records the task as bad at this stage, a failure is expected and a pass is not (strict xfail);
-    errors stay errors. Where it is recorded as bad at build, what that blocks is expected too.
+    errors stay errors. Where it is recorded as bad at build, what that blocks is expected too. Where a contract says
+    that the question does not apply, a pass is not expected either.
     """
 
-    def __init__(self, *, known_bad: KnownBad | None, **kwargs: Any) -> None:
+    def __init__(self, *, known_bad: KnownBad | None, inapplicable: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.inapplicable = inapplicable
         self.add_marker(_mark(self.name))
         self.known_bad = known_bad
         if known_bad is not None and self.name in known_bad.stages:
@@ -109,13 +111,21 @@ class StageItem(_Item):
                 pytest.xfail(str(self.known_bad))
             raise
 
+    def runtest(self) -> None:
+        """Tell the answer."""
+        super().runtest()
+        if self.inapplicable:
+            raise StageFailure(f"unexpected pass: the contract says n/a {self.inapplicable}", pytrace=False)
+
     def ask(self, engine: Engine) -> tuple[StageResult, Line]:
         """Ask about the task."""
         return engine.ask(self._asked)
 
     def recall(self) -> bool:
         """Take an answer that is remembered and a pass; whether there is one."""
-        line = None if self.known_bad is not None else self.config.stash[ENGINE].recall(self._asked)
+        line = (
+            None if self.known_bad is not None or self.inapplicable else self.config.stash[ENGINE].recall(self._asked)
+        )
         if line is not None:
             self.user_properties.append((PROPERTY, for_reports(line)))
         return line is not None
@@ -124,7 +134,9 @@ class StageItem(_Item):
     def _asked(self) -> Asked:
         node: Any = self.parent
         chosen = node.parent
-        return Asked(self.nodeid, self.name, chosen.dataset, chosen.source, node.name, self.known_bad)
+        return Asked(
+            self.nodeid, self.name, chosen.dataset, chosen.source, node.name, self.known_bad, self.inapplicable
+        )
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Name the task and the stage; pytest needs a line to tell where a skip mark stands."""

@@ -9,13 +9,18 @@ import os
 import re
 import secrets
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_otval.core import LEVELS, OtvalUsageError, Severity
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
 from pytest_otval.workspace import Workspace
+
+ERRORS_ONLY = 8
+"""Exit status where there were errors of ours or the machine's and nothing worse."""
 
 DURATION = re.compile(r"-?[0-9]{1,9}[smhd]")
 
@@ -129,6 +134,18 @@ def add_options(parser: pytest.Parser) -> None:
         help="start no more items when so many ended in errors, as 'infra > 5%%' or 'infra > 10'",
     )
     group.addoption(
+        "--otval-prepare-contract",
+        default="",
+        metavar="FILE",
+        help="run nothing: write down tasks with their digests, stages, settings, images and what is expected",
+    )
+    group.addoption(
+        "--otval-contract", default="", metavar="FILE", help="run what a contract says, and refuse where that changed"
+    )
+    group.addoption(
+        "--otval-shard", default="", metavar="I/N", help="with --otval-contract: only the I-th of N parts of it"
+    )
+    group.addoption(
         "--otval-out",
         default="",
         metavar="DIR",
@@ -196,6 +213,43 @@ def run_folder(config: pytest.Config, workspace: Workspace) -> Path:
     return workspace.runs / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
 
 
+VERDICT_OPTIONS = (
+    "rules",
+    "network",
+    "force_build",
+    "timeout_multiplier",
+    "shuffle_tests",
+    "clock_shift",
+    "isolation",
+    "attacks",
+    "severity",
+    "linters",
+    "repeat",
+)
+"""Settings that a contract fixes; each has the option of its name."""
+
+
+def option_of(setting: str) -> str:
+    """Return the option that makes a setting."""
+    return f"--otval-{setting.replace('_', '-')}"
+
+
+def contract_settings(config: pytest.Config) -> dict[str, Any]:
+    """Return the settings of the command line that a contract fixes, where they are not the usual ones."""
+    from pytest_otval.contract.pinning import chosen_settings
+
+    settings = make_settings(config, Path(), "", "main")
+    return chosen_settings(settings.verdict, settings.run.repeat)
+
+
+def apply_settings(config: pytest.Config, settings: Mapping[str, Any]) -> None:
+    """Set options to what a contract says. Raises OtvalUsageError for a setting that there is not."""
+    for name, value in settings.items():
+        if name not in VERDICT_OPTIONS:
+            raise OtvalUsageError(f"the contract has a setting {name!r}, which this version does not know")
+        setattr(config.option, f"otval_{name}", ",".join(value) if name == "attacks" else value)
+
+
 def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -> Settings:
     """Return the run's settings from the command line."""
     verdict = VerdictSettings(
@@ -222,6 +276,9 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         stop_if=config.getoption("--otval-stop-if"),
         limit=config.getoption("--otval-limit"),
         tasks=config.getoption("--otval-tasks"),
+        contract=config.getoption("--otval-contract"),
+        shard=config.getoption("--otval-shard"),
+        prepare_contract=config.getoption("--otval-prepare-contract"),
         writer=writer,
     )
     return Settings(run, verdict)

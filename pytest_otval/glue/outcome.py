@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from pytest_otval.glue.item import PROPERTY
+from pytest_otval.glue.options import ERRORS_ONLY
 from pytest_otval.report.results import row_of
 from pytest_otval.report.summary import Style, summarise, summary_lines
-
-ERRORS_ONLY = 8
-"""Exit status where there were errors of ours or the machine's and nothing worse."""
 
 LETTERS = {"blocked": ("blocked", "B", "BLOCKED"), "n/a": ("n/a", "n", "N/A")}
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 import dataclasses
 import os
 import platform
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.glue import extensions, options
+from pytest_otval.glue.contracting import contract_of, refuse_drift, refuse_other_choices, select
 from pytest_otval.glue.engine import Engine
 from pytest_otval.glue.marks import chosen_stages
 from pytest_otval.glue.narrow import leave_out, narrow
@@ -26,6 +28,9 @@ from pytest_otval.glue.selection import Selection, split
 from pytest_otval.ledger import write_run
 from pytest_otval.task.source import FolderSource
 from pytest_otval.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pytest_otval.contract.model import Contract
 
 WORKER_KEY = "otval_out"
 
@@ -48,7 +53,11 @@ def take_arguments(config: pytest.Config) -> None:
         offline = bool(config.getoption("--otval-offline"))
         if offline and config.getoption("--otval-save-runtimes"):
             raise OtvalUsageError("--otval-save-runtimes installs, and --otval-offline fetches nothing: leave one out")
-        selection, rest = split(config.args, config.invocation_params.dir, places, stages, unprepared, offline)
+        contract = contract_of(config)
+        if contract is None:
+            selection, rest = split(config.args, config.invocation_params.dir, places, stages, unprepared, offline)
+        else:
+            selection, rest = _select(config, contract, places, stages), []
         if not selection:
             if unprepared:
                 raise OtvalUsageError("; ".join(unprepared))
@@ -57,7 +66,7 @@ def take_arguments(config: pytest.Config) -> None:
         ignored, globs = config.getoption("ignore") or (), config.getoption("ignore_glob") or ()
         leave_out(selection, ignored, globs, config.args)
         narrow(selection, config.getoption("--otval-tasks"), config.getoption("--otval-limit"))
-        chosen = chosen_stages(stages.values(), str(config.option.markexpr))
+        chosen = tuple(stages) if contract else chosen_stages(stages.values(), str(config.option.markexpr))
         if config.getoption("--otval-fix"):
             _refuse_fixing(selection, chosen)
         out = _out(config, Workspace.from_environment())
@@ -67,10 +76,19 @@ def take_arguments(config: pytest.Config) -> None:
         warn(config, f"left out: {'; '.join(unprepared)}", "datasets")
     config.args = rest
     given = tuple(map(str, config.invocation_params.args))
-    config.stash[PLAN] = Plan(selection, chosen, tuple(stages), given, tuple(unprepared if offline else ()))
+    left = tuple(unprepared if offline else ())
+    config.stash[PLAN] = Plan(selection, chosen, tuple(stages), given, contract, left)
     config.stash[OUT] = out
     worker = str(_worker_input(config)["workerid"]) if is_worker(config) else "main"
     config.stash[ENGINE] = Engine(config, out, worker)
+
+
+def _select(config: pytest.Config, contract: Contract, places: Iterable[Path], stages: Iterable[str]) -> Selection:
+    """Take a contract in place of arguments."""
+    if not is_worker(config):
+        refuse_other_choices(config, contract)
+    options.apply_settings(config, contract.settings)
+    return select(contract, (config.invocation_params.dir, *places), stages)
 
 
 def _refuse_options_of_fixtures(config: pytest.Config) -> None:
@@ -160,8 +178,10 @@ def prepare(config: pytest.Config) -> None:
         "versions": {"python": platform.python_version(), "pytest": pytest.__version__},
     }
     config.stash[ENGINE].prepared(facts)
-    if config.option.collectonly:
+    if config.option.collectonly or config.getoption("--otval-prepare-contract"):
         return
+    if config.stash[PLAN].contract is not None:
+        refuse_drift(config)
     try:
         write_run(out, facts)
     except OSError as error:

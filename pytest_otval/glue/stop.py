@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from pytest_otval.core import OtvalUsageError
-from pytest_otval.glue.outcome import ERRORS_ONLY, answer_of, decides
+from pytest_otval.glue.options import ERRORS_ONLY
+from pytest_otval.glue.outcome import answer_of, decides
 from pytest_otval.glue.plan import OUT
 
 STOPPED = "stopped"

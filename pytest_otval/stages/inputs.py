@@ -11,7 +11,7 @@ from typing import Literal
 from pytest_otval.core import REASONS, Conclusion, Verdict, printable
 from pytest_otval.runtimes.mount import Supply, agent_supply, verifier_supply
 from pytest_otval.stages.machine import Machine
-from pytest_otval.stages.question import agent_image, require_runnable, verifier_image
+from pytest_otval.stages.question import image_requests, require_runnable
 from pytest_otval.task.load import Task
 
 Kind = Literal["dataset", "image", "runtime"]
@@ -50,7 +50,7 @@ def _images(machine: Machine, task: Task, item: str) -> Iterator[Missing]:
     command = f"pytest {shlex.quote(f'{item}::build')}{_cluster(machine, '--otval-cluster')}"
     if machine.settings.verdict.force_build:
         command += " --otval-force-build"
-    for request in (agent_image(task), *filter(None, map(verifier_image, task.steps))):
+    for request in image_requests(task):
         try:
             plan = machine.images.plan(request)
             lost = plan.needs_uid_mapping and not machine.sandbox.maps_uids

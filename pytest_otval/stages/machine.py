@@ -93,9 +93,14 @@ class Machine:
         return OwnScratch(scratch(self.profile.scratch.path))
 
     @cached_property
+    def checks_version(self) -> str | None:
+        """A digest of the checks; None where what they find must not be kept."""
+        return checks_version(self.checks.values())
+
+    @cached_property
     def findings(self) -> FindingsCache | None:
         """What checks found before; None where that must not be kept."""
-        version = checks_version(self.checks.values())
+        version = self.checks_version
         return FindingsCache(self._workspace.cache / "static", version) if version else None
 
     @cached_property

@@ -103,19 +103,24 @@ def verifier_image(step: Step) -> ImageRequest | None:
     return ImageRequest(image.context, image.docker_image, environment.build_timeout_sec, limits_of(environment))
 
 
+def image_requests(task: Task) -> list[ImageRequest]:
+    """Return the requests for all its images: the agent's, then those of separate verifiers."""
+    return [agent_image(task), *filter(None, map(verifier_image, task.steps))]
+
+
 def image_facts(image: Image) -> dict[str, str]:
     """Return an image's part of a ledger line."""
     return {"key": image.key, "content": image.content, "base": image.base}
 
 
-def require_owners(task: Task, image: Image, sandbox: Sandbox) -> None:
+def require_owners(task: Task, image_user: str | None, sandbox: Sandbox) -> None:
     """Raise Conclusion ``needs-uid-mapping`` for a task that sets owners or changes users where that is lost.
 
-    The headline names the line that needs it.
+    The headline names the line that needs it. ``image_user`` is the one its image's programs run as.
     """
     if sandbox.maps_uids:
         return
-    for where, user in _declared_users(task, image):
+    for where, user in _declared_users(task, image_user):
         if user is not None and str(user).partition(":")[0] not in ("root", "0", ""):
             raise Conclusion("needs-uid-mapping", f"{where}: user {user}")
     for path in _scripts(task):
@@ -128,8 +133,8 @@ def require_owners(task: Task, image: Image, sandbox: Sandbox) -> None:
             raise Conclusion("needs-uid-mapping", f"{path.relative_to(task.path)}:{found[0]}: {found[1]}")
 
 
-def _declared_users(task: Task, image: Image) -> Iterator[tuple[str, str | int | None]]:
-    yield "environment/Dockerfile USER", image.config.user
+def _declared_users(task: Task, image_user: str | None) -> Iterator[tuple[str, str | int | None]]:
+    yield "environment/Dockerfile USER", image_user
     for step in task.steps:
         yield "task.toml [agent]", step.agent_user
         yield "task.toml [verifier]", step.verifier_user

@@ -105,7 +105,7 @@ def trial_stage(
     for step in task.steps:
         agent.check(task, step)
     image = _images(machine, question)
-    require_owners(task, image, machine.sandbox)
+    require_owners(task, image.config.user, machine.sandbox)
     evidence = evidence_of(machine, question, scope)
     verdict = machine.settings.verdict
     conditions = Conditions.of(verdict, question.attempt)

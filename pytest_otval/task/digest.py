@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from pathspec import GitIgnoreSpec, PathSpec
@@ -32,8 +32,26 @@ def task_digest(folder: Path, without: str = "") -> str:
     below ``folder`` that is left out.
     """
     left_out = os.fsencode(without)
-    entries = (b"\0".join((path, *facts, b"\n")) for path, facts in sorted(_entries(folder)) if path != left_out)
-    return f"sha256:{hashlib.sha256(b''.join(entries)).hexdigest()}"
+    return _digest_of_entries(entry for entry in sorted(_entries(folder)) if entry[0] != left_out)
+
+
+def task_content(folder: Path) -> tuple[str, dict[str, str]]:
+    """Return a task's digest, and what it covers by path: type, exec bit and digest as one text, without folders.
+
+    Paths are shown with escapes where they are no UTF-8.
+    """
+    entries = sorted(_entries(folder))
+    files = {
+        path.decode(errors="backslashreplace"): b" ".join(facts).decode(errors="backslashreplace")
+        for path, facts in entries
+        if facts != _FOLDER
+    }
+    return _digest_of_entries(entries), files
+
+
+def _digest_of_entries(entries: Iterable[tuple[bytes, Facts]]) -> str:
+    joined = b"".join(b"\0".join((path, *facts, b"\n")) for path, facts in entries)
+    return f"sha256:{hashlib.sha256(joined).hexdigest()}"
 
 
 Facts = tuple[bytes, bytes, bytes]

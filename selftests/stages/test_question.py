@@ -28,7 +28,7 @@ def reason_of(task):
 
 def needed_owner(task, image, maps_uids=False):
     try:
-        require_owners(task, image, FakeSandbox(maps_uids=maps_uids))
+        require_owners(task, image.config.user, FakeSandbox(maps_uids=maps_uids))
     except Conclusion as conclusion:
         assert conclusion.reason == "needs-uid-mapping"
         return conclusion.headline

@@ -1,0 +1,142 @@
+"""What the answer of a stage depends on besides the task's files and the settings of the run.
+
+A contract fixes it, and an answer of an earlier run is taken only where it is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+
+from pytest_otval.checks.version import package_version
+from pytest_otval.core import REASONS, Conclusion, Verdict
+from pytest_otval.runtimes.mount import Supply, agent_supply, verifier_supply
+from pytest_otval.runtimes.record import Reference
+from pytest_otval.stages.machine import Machine
+from pytest_otval.stages.question import Question, config_of, image_requests, require_owners, require_runnable
+from pytest_otval.stages.spec import STAGES, Stage
+from pytest_otval.task.dataset import DatasetSettings
+from pytest_otval.task.load import Task
+
+JUDGES = ("core.py", "task", "sandbox", "images", "leaks", "runtimes", "trial", "attacks", "stages")
+"""What of our package answers of stages with containers come from."""
+
+OF_THE_TASK = frozenset(("compose", "windows", "no-solution", "unsupported-instruction", "needs-uid-mapping"))
+"""Classes of n/a that the task's files and the mapping of uids decide, whatever the machine has else."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedImage:
+    """An image by what it is made from."""
+
+    key: str
+    base: str
+
+
+def pinned_images(machine: Machine, task: Task) -> tuple[PinnedImage, ...]:
+    """Return the images of a task, the agent's first; nothing is made.
+
+    None for a task that no sandbox can run, or whose own fault it is that there is no image; that this machine has no
+    GPU does not matter. Raises Conclusion of a class that is an error, as where no registry answers.
+    """
+    try:
+        _require_runnable(task)
+        plans = [machine.images.plan(request) for request in image_requests(task)]
+    except Conclusion as conclusion:
+        if REASONS[conclusion.reason].verdict is Verdict.ERROR:
+            raise
+        return ()
+    return tuple(PinnedImage(plan.key, plan.base.name) for plan in plans)
+
+
+def _require_runnable(task: Task) -> None:
+    try:
+        require_runnable(task)
+    except Conclusion as conclusion:
+        if conclusion.reason != "no-gpu":
+            raise
+
+
+def pinned_runtimes(machine: Machine, task: Task) -> tuple[Reference, ...]:
+    """Return the runtimes that a task's files name."""
+    return tuple(supply.reference for supply in _supplies(machine, task) if supply.reference is not None)
+
+
+def _supplies(machine: Machine, task: Task) -> Iterator[Supply]:
+    try:
+        for supply in (
+            agent_supply(machine.runtimes, task),
+            *(verifier_supply(machine.runtimes, step) for step in task.steps),
+        ):
+            if supply is not None:
+                yield supply
+    except Conclusion:
+        # Its stages tell what is wrong with the task.
+        return
+
+
+def inapplicable(machine: Machine, task: Task, stage: Stage) -> str:
+    """Return the class of a question that does not apply to a task, as far as its files tell; else an empty text."""
+    if not stage.containers:
+        return ""
+    try:
+        _require_runnable(task)
+        plans = [machine.images.plan(request) for request in image_requests(task)]
+        mapping = next(filter(None, (plan.needs_uid_mapping for plan in plans)), None)
+        if mapping and not machine.sandbox.maps_uids:
+            return "needs-uid-mapping"
+        if stage.name != "build":
+            if stage.name in ("oracle", "hermetic"):
+                for step in task.steps:
+                    machine.agent("oracle").check(task, step)
+            require_owners(task, plans[0].config.user, machine.sandbox)
+    except Conclusion as conclusion:
+        return conclusion.reason if conclusion.reason in OF_THE_TASK else ""
+    return ""
+
+
+def depends_on(machine: Machine, stage: Stage, question: Question) -> str:
+    """Return a digest of all that an answer depends on besides task, stage and verdict settings, as 16 hex digits.
+
+    That is: images, runtimes, settings of the dataset, number of attempts, and the code that decides. Empty where it
+    cannot be told, as for a stage of another plugin or a task that asks for variables of the host.
+    """
+    if stage not in STAGES:
+        return ""
+    settings = question.settings
+    if not stage.containers:
+        version = machine.checks_version
+        return _digest(version, settings.oracle, repr(settings.allow), settings.harbor_lint) if version else ""
+    try:
+        if "${" in config_of(question.task).model_dump_json():
+            return ""
+        images = [image.key for image in pinned_images(machine, question.task)]
+    except Conclusion:
+        return ""
+    runtimes = [str(supply) for supply in _supplies(machine, question.task)]
+    count = machine.settings.run.repeat if stage.repeats else 1
+    return _digest(_version(), images, runtimes, _of_dataset(settings, question.task.name, stage), count)
+
+
+@cache
+def _version() -> str:
+    return package_version(JUDGES)
+
+
+def _of_dataset(settings: DatasetSettings, task: str, stage: Stage) -> dict[str, object]:
+    """Return the settings that may change the answer about one task."""
+    names = ("reward_key", "oracle_min", "noop_max", "reward_range", "isolation")
+    found: dict[str, object] = {name: getattr(settings, name) for name in names}
+    found["level"] = settings.levels.get(task)
+    if stage.name == "build":
+        found.update(oracle=settings.oracle, allow=repr(settings.allow))
+    if stage.name == "adversary":
+        found["accepted"] = {name: asdict(one) for name, one in settings.accepted.items()}
+    return found
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
