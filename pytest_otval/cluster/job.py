@@ -116,12 +116,12 @@ class Job:
             if not numbers:
                 return End()
             _shipped(shipper)
-            profile = self._make_ready(numbers)
+            self._make_ready(numbers)
         except (StagingError, OtvalUsageError, Conclusion, OSError) as error:
             return End(f"the node could not be made ready: {error}", "node", FAILED)
         if self.signals.terminated:
             return End("it was ended by Slurm before it ran anything", "slurm", TERMINATED)
-        status = self._pytest(profile, shipper)
+        status = self._pytest(shipper)
         left = len(self._left())
         return End() if not left else self._end(status, left, left < len(numbers))
 
@@ -145,13 +145,13 @@ class Job:
         done, ids = answered(self.run), [item.id for item in read_contract(self.run / CONTRACT).items()]
         return [number for number in numbers if ids[number] not in done]
 
-    def _make_ready(self, numbers: Sequence[int]) -> Profile:
+    def _make_ready(self, numbers: Sequence[int]) -> None:
         """Copy all that is needed to the node. Raises StagingError, OtvalUsageError, Conclusion, OSError."""
         staging, workspace = read_staging(self.run), self.folder / "ws"
         make_workspace(staging, workspace)
         (self.folder / "scratch").mkdir()
-        os.environ.update(self._environment())
         profile = load_profile(self.request.profile, workspace)
+        os.environ.update(self._environment(profile))
         wanted, items = set(numbers), read_contract(self.run / CONTRACT).items()
         keys = dict.fromkeys(key for number, item in enumerate(items) if number in wanted for key in item.images)
         copy_images(keys, Path(staging.images), profile)
@@ -159,10 +159,12 @@ class Job:
         plan = read_plan(self.run)
         plan[self.element.shard] = list(numbers)
         write_plan(self.folder, plan)
-        return profile
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, profile: Profile) -> dict[str, str]:
+        slurm = profile.slurm
+        proxy = dict(slurm.proxy_env) if slurm is not None and slurm.job_network == "proxy" else {}
         return {
+            **proxy,
             "PATH": f"{self.folder}/env/bin:{os.environ.get('PATH', '/usr/local/bin:/usr/bin:/bin')}",
             "OT_WORKSPACE": str(self.folder / "ws"),
             "OT_CLUSTER": self.request.profile,
@@ -185,9 +187,10 @@ class Job:
             "-q",
             "-p",
             "no:cacheprovider",
+            *(word for name in self.request.plugins for word in ("-p", name)),
         ]
 
-    def _pytest(self, profile: Profile, shipper: Shipper) -> int:
+    def _pytest(self, shipper: Shipper) -> int:
         """Run pytest to its end and ship what it answers; return its exit status, negative for a signal."""
         with self._errors.open("wb") as errors:
             child = subprocess.Popen(

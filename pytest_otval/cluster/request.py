@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -40,6 +40,8 @@ class Request:
     """Further long options of sbatch."""
     setup: tuple[str, ...] = ()
     """Lines of shell that come first on a node."""
+    plugins: tuple[str, ...] = ()
+    """What ``-p`` names: modules that jobs load, too."""
 
     @property
     def item_seconds(self) -> int:
@@ -47,7 +49,9 @@ class Request:
         return self.seconds - self.signal_seconds
 
 
-def make_request(profile: Profile, partition: str = "", cpus: int = 0, time: str = "") -> Request:
+def make_request(
+    profile: Profile, partition: str = "", cpus: int = 0, time: str = "", plugins: Sequence[str] = ()
+) -> Request:
     """Return the request for a partition; what is empty or 0 is chosen here.
 
     Raises OtvalUsageError for what the profile says that the site does not have.
@@ -71,6 +75,7 @@ def make_request(profile: Profile, partition: str = "", cpus: int = 0, time: str
         _gres(section, cpus),
         dict(slurm.options),
         _modules(profile),
+        tuple(plugins),
     )
 
 
@@ -135,6 +140,6 @@ def read_request(run: Path) -> Request:
     """Return the request of a run folder. Raises OtvalUsageError where there is none that we wrote."""
     try:
         values = json.loads((run / FILE).read_bytes())
-        return Request(**{**values, "setup": tuple(values["setup"])})
+        return Request(**{**values, "setup": tuple(values["setup"]), "plugins": tuple(values["plugins"])})
     except (OSError, ValueError, KeyError, TypeError):
         raise OtvalUsageError(f"{run} was not submitted: it has no {FILE} that can be read") from None

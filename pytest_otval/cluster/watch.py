@@ -59,6 +59,18 @@ class View:
         return self.done >= self.items or bool(self.cancelled and not self.shards["pending"] + self.shards["running"])
 
 
+def state_line(view: View) -> str:
+    """Return how a run stands, in one line."""
+    waits = f" ({', '.join(view.reasons)})" if view.reasons else ""
+    where = f" on {', '.join(sorted(view.nodes))}" if view.nodes else ""
+    shards = view.shards
+    words = f"jobs {shards['pending']} pending{waits}, {shards['running']} running{where}, {shards['over']} over"
+    words += f"; {view.done} of {view.items} items"
+    if view.verdicts["error"]:
+        words += f"; {view.verdicts['error']} errors of the machine"
+    return words + (f"; {view.trouble}" if view.trouble else "") + (f"; {view.cancelled}" if view.cancelled else "")
+
+
 class Watch:
     """Follows one run."""
 
