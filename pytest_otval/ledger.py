@@ -9,13 +9,23 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
+
+from pytest_otval.core import OtvalUsageError
+from pytest_otval.workspace import Workspace
 
 SCHEMA = 1
+
+SYNC_SECONDS = 2.0
+
+LATEST = "latest"
+"""Names the run that was begun last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +77,10 @@ class Line:
     """Of the hermetic stage: what its trials asked of the network and changed; see docs/hermetic.md."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Per phase, and ``total``."""
+    inputs: str = ""
+    """Digest of all else that the answer depends on; see ``stages.pinned.depends_on``. Empty: it cannot be told."""
     cached_from: str | None = None
+    """The run, or the cache, that an answer was taken from."""
     evidence: str = ""
     """Where the logs are, as ``evidence.py`` writes and reads it."""
     retries: int = 0
@@ -91,6 +104,12 @@ class Line:
         values["time"] = self.time or datetime.now(UTC).isoformat(timespec="milliseconds")
         return values
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Line:
+        """Return the line that ``read_ledger`` yielded; what this version does not know is left out."""
+        known = {name: value for name, value in values.items() if name in cls.__slots__}
+        return cls(reason=values["class"], **known)
+
     def as_json(self) -> str:
         """Return the line without its newline."""
         return json.dumps(self.as_dict(), ensure_ascii=True, allow_nan=False)
@@ -104,15 +123,22 @@ class Ledger:
         self._handle: int | None = None
         self._whole = True
         """Whether the file ends with a whole line."""
+        self._synced = time.monotonic()
 
     def write(self, line: Line) -> None:
-        """Append a line and hand it to the kernel in one write, so that a crash cannot mix two."""
+        """Append a line and hand it to the kernel in one write, so that a crash cannot mix two.
+
+        It is on the disk within ``SYNC_SECONDS``, or when the next line comes after that, or the file is closed.
+        """
         if self._handle is None:
             self._handle = self._opened()
         data = (line.as_json() + "\n").encode()
         if not self._whole:
             data = b"\n" + data
         self._whole = os.write(self._handle, data) == len(data)
+        if time.monotonic() - self._synced >= SYNC_SECONDS:
+            os.fdatasync(self._handle)
+            self._synced = time.monotonic()
 
     def _opened(self) -> int:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -124,8 +150,46 @@ class Ledger:
     def close(self) -> None:
         """Close the file; the next line opens it again."""
         if self._handle is not None:
+            # On a disk that is full or gone nothing more can be done for them.
+            with suppress(OSError):
+                os.fdatasync(self._handle)
             os.close(self._handle)
             self._handle = None
+
+
+def lines_of(
+    path: Path, kind: Literal["result", "trial"], file: BinaryIO | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the lines of a kind in a ledger file, each with the offset it starts at; half lines are left out.
+
+    ``file`` is the open file, to be read from where it stands.
+    """
+    if file is None:
+        with path.open("rb") as opened:
+            yield from lines_of(path, kind, opened)
+        return
+    offset, mark = file.tell(), f'"{kind}"'.encode()
+    for raw in file:
+        start, offset = offset, offset + len(raw)
+        if mark not in raw:
+            continue
+        try:
+            line = json.loads(raw)
+        except ValueError:
+            continue
+        if isinstance(line, dict) and line.get("v") == SCHEMA and line.get("kind") == kind:
+            yield start, line
+
+
+def find_run(word: str) -> Path:
+    """Return the run folder that a word names: its path, or ``latest``. Raises OtvalUsageError where there is none."""
+    if word != LATEST:
+        return Path(word).absolute()
+    runs = Workspace.from_environment().runs
+    begun = [(path.stat().st_mtime_ns, path.parent) for path in runs.glob("*/run.json")]
+    if not begun:
+        raise OtvalUsageError(f"there is no run in {runs} yet: run pytest first, or give a run folder")
+    return max(begun)[1]
 
 
 def read_ledger(run: Path) -> Iterator[dict[str, Any]]:

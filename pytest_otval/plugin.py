@@ -18,6 +18,7 @@ from pytest_otval.glue.plan import ENGINE, OUT, PLAN
 from pytest_otval.glue.remembered import TellRemembered
 from pytest_otval.glue.reports import register_reports
 from pytest_otval.glue.requirements import require_clock
+from pytest_otval.glue.resuming import repeat_command
 from pytest_otval.glue.session import (
     header,
     is_worker,
@@ -52,8 +53,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, Any, Any]:
-    """Load no conftest of a task."""
+def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> Generator[None, Any, Any]:
+    """Load no conftest of a task; say again what a run that is resumed was asked for."""
+    repeat_command(early_config, args)
     with guard.without_task_conftests(early_config):
         return (yield)
 

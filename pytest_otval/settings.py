@@ -82,6 +82,10 @@ class RunSettings:
     """How many tasks of each dataset are taken, by name; 0: all."""
     tasks: str = ""
     """Shell pattern that the names of tasks must match; empty: all."""
+    resume: str = ""
+    """The run that goes on; empty: a new one begins."""
+    reuse: bool = False
+    """Take answers to the very same questions from earlier runs."""
     contract: str = ""
     """The contract that says what is run; empty: the command line does."""
     shard: str = ""

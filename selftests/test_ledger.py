@@ -42,6 +42,7 @@ FULL = {
     "attacks": {"pth": "stopped"},
     "hermetic": {"keep": ["pkg:x"]},
     "seconds": {"agent": 0.25, "total": 1.5},
+    "inputs": "0123456789abcdef",
     "cached_from": "run-1",
     "evidence": "evidence/demo",
     "retries": 2,

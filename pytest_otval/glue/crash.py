@@ -27,7 +27,7 @@ def report_killed_item(config: pytest.Config, nodeid: str, report: Any, sched: A
     worker = report.node.gateway.id
     headline = f"worker {worker} died while it ran this{before}; the kernel's log tells if memory ran out"
     result = StageResult("killed", headline)
-    line = engine.record_killed(nodeid, result) if engine is not None else None
+    line = engine.records.killed(nodeid, result) if engine is not None else None
     if line is None:
         return
     error = pytest.TestReport(

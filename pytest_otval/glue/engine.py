@@ -1,13 +1,12 @@
-"""Between items and stages: makes the machine once a process, asks, and writes the ledger."""
+"""Between items and stages: makes the machine once a process, and asks."""
 
 from __future__ import annotations
 
-import re
-import shutil
+import os
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,45 +15,24 @@ import pytest
 
 from pytest_otval.core import Conclusion, StageResult, Verdict
 from pytest_otval.glue import extensions, options
-from pytest_otval.glue.lines import common_fields, result_line, trial_lines, with_columns
+from pytest_otval.glue.known import KnownAnswers, answer_in
+from pytest_otval.glue.logs import Logs
+from pytest_otval.glue.recording import Asked, Records
 from pytest_otval.ledger import Ledger, Line, read_run
 from pytest_otval.settings import Settings
-from pytest_otval.task.dataset import DATASET_TOML
-from pytest_otval.task.index import TASK_TOML, tasks_folder
 
 if TYPE_CHECKING:
-    from pytest_otval.evidence import Archive
     from pytest_otval.glue.folders import AtHand, TaskFolders
     from pytest_otval.profile import Profile
     from pytest_otval.stages.earlier import EarlierAttempts
     from pytest_otval.stages.machine import Machine
     from pytest_otval.stages.question import Known
-    from pytest_otval.task.dataset import Dataset, KnownBad
-    from pytest_otval.task.source import TaskSource
-
-NODE_ID = re.compile(r"datasets/(?P<dataset>[^/]+)/(?:tasks/(?P<task>[^/]+)/task|dataset)\.toml::(?P<stage>.+)")
-"""What ``core.node_id`` makes."""
 
 INSTALL_LOG = "runtimes.txt"
 """Of an item's evidence: what the installations of its runtimes said."""
 
 SHOWN_CALLS = 8
 """Innermost calls that a report of a bug of ours shows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What an item asks about."""
-
-    nodeid: str
-    stage: str
-    dataset: Dataset
-    source: TaskSource
-    task: str
-    """Empty for the dataset itself."""
-    known_bad: KnownBad | None = None
-    inapplicable: str = ""
-    """Class of the n/a that a contract expects."""
 
 
 class Engine:
@@ -64,9 +42,7 @@ class Engine:
         self._config = config
         self._out = out
         self._writer = writer
-        self._ledger = Ledger(out, writer)
-        self._by_name: dict[Path, bool] = {}
-        """Whether a dataset is found by its name."""
+        self._given: dict[str, Line] = {}
 
     @cached_property
     def _run(self) -> Mapping[str, Any]:
@@ -120,10 +96,20 @@ class Engine:
         return TaskFolders(lambda: self.machine.scratch.folder)
 
     @cached_property
-    def _archive(self) -> Archive:
-        from pytest_otval.evidence import Archive
+    def _logs(self) -> Logs:
+        keep = self.settings.run.keep
+        return Logs(self._out, self._writer, keep, lambda: self.machine.scratch.folder)
 
-        return Archive(self._out, self._writer)
+    @cached_property
+    def _known_answers(self) -> KnownAnswers:
+        workspace, run = os.environ.get("OT_WORKSPACE", ""), self.settings.run
+        runs = Path(workspace) / "runs" if workspace else None
+        return KnownAnswers(self._out, runs, self.settings.verdict.digest(), bool(run.resume), run.reuse)
+
+    @cached_property
+    def records(self) -> Records:
+        """Who writes the ledger."""
+        return Records(self._config, Ledger(self._out, self._writer), self.settings)
 
     @cached_property
     def _earlier(self) -> EarlierAttempts:
@@ -131,13 +117,16 @@ class Engine:
 
         return EarlierAttempts(self._out, self.settings.verdict.digest())
 
-    @cached_property
-    def _columns(self) -> list[Any]:
-        return list(extensions.columns(self._config).values())
+    def give(self, line: Mapping[str, Any]) -> None:
+        """Take the line of an item that another process asked: it is told when the item's turn comes, and not asked."""
+        self._given[line["id"]] = Line.from_dict(line)
 
     def ask(self, asked: Asked) -> tuple[StageResult, Line]:
-        """Ask a stage about a task and write its lines; return the answer and its line."""
-        folder, digest, retries = None, "", 0
+        """Ask a stage about a task and write its lines, unless the answer is known; return the answer and its line."""
+        given = self._given.pop(asked.nodeid, None)
+        if given is not None:
+            return answer_in(given), given
+        folder, digest, retries, inputs = None, "", 0, ""
         fixes: list[dict[str, Any]] = []
         try:
             at_hand = self._folders.get(asked.source, asked.dataset.name, asked.task)
@@ -151,6 +140,9 @@ class Engine:
                 self._keep_runtimes(asked, at_hand, folder)
                 at_hand = self._folders.get(asked.source, asked.dataset.name, asked.task)
                 digest = at_hand.digest
+            inputs = self._inputs(asked, at_hand)
+            if (known := self._known_line(asked, digest, inputs)) is not None:
+                return answer_in(known), known
             result = self._recall(asked, digest)
             if result is None:
                 folder = folder or self._evidence_folder(asked)
@@ -159,38 +151,58 @@ class Engine:
             result = _result_of(error)
         if fixes:
             result = replace(result, facts={**result.facts, "fixes": fixes})
-        return result, self._record(asked, result, digest, retries, self._kept(folder) if folder else "")
+        return result, self.records.result(
+            asked, result, digest, retries, inputs, self._logs.keep(folder) if folder else ""
+        )
 
     def recall(self, asked: Asked) -> Line | None:
         """Return the line of an answer that is remembered and a pass, written; None where it is to be asked for."""
-        if self.settings.run.fix:
+        if self.settings.run.fix or self.settings.run.save_runtimes:
             return None
         # Where something is wrong it is asked for, and the answer tells.
         with suppress(Exception):
-            digest = self._folders.get(asked.source, asked.dataset.name, asked.task).digest
-            result = self._recall(asked, digest)
+            at_hand = self._folders.get(asked.source, asked.dataset.name, asked.task)
+            if not (self._known_answers.looks or extensions.stages(self._config)[asked.stage].recall):
+                return None
+            inputs = self._inputs(asked, at_hand)
+            known = self._known_line(asked, at_hand.digest, inputs, passes_only=True)
+            if known is not None:
+                return known
+            result = self._recall(asked, at_hand.digest)
             if result is not None and result.verdict is Verdict.PASS:
-                return self._record(asked, result, digest)
+                return self.records.result(asked, result, at_hand.digest, inputs=inputs)
         return None
+
+    def _inputs(self, asked: Asked, at_hand: AtHand) -> str:
+        """Return the digest of what the answer depends on besides task, stage and settings."""
+        from pytest_otval.stages.pinned import depends_on
+
+        stage = extensions.stages(self._config)[asked.stage]
+        if stage.containers and self.trouble:
+            return ""
+        return depends_on(self.machine, stage, asked.dataset.settings, asked.task, lambda: at_hand.task)
+
+    def _known_line(self, asked: Asked, digest: str, inputs: str, passes_only: bool = False) -> Line | None:
+        """Return the line of an answer that stands; one of another run is written down here, too."""
+        if not self._known_answers.looks:
+            return None
+        line = self._known_answers.of(asked.nodeid, digest, inputs)
+        if line is None or (passes_only and line.verdict != Verdict.PASS):
+            return None
+        return self.records.known(asked, line)
 
     def ask_dataset(self, asked: Asked) -> tuple[StageResult, Line]:
         """Answer for a dataset.toml."""
+        given = self._given.pop(asked.nodeid, None)
+        if given is not None:
+            return answer_in(given), given
         from pytest_otval.stages.dataset import dataset_answer
 
         try:
             result = dataset_answer(self.machine, asked.dataset, asked.source)
         except Exception as error:
             result = _result_of(error)
-        return result, self._record(asked, result)
-
-    def record_killed(self, nodeid: str, result: StageResult) -> Line | None:
-        """Write and return the line of an item whose process died; None if the item is not ours."""
-        found = NODE_ID.fullmatch(nodeid)
-        if found is None:
-            return None
-        line = result_line(nodeid, result, common_fields(self.settings, "", found["stage"]))
-        self._ledger.write(line)
-        return line
+        return result, self.records.result(asked, result)
 
     def _recall(self, asked: Asked, digest: str) -> StageResult | None:
         """Return the answer that the same question had before, where its stage remembers."""
@@ -229,7 +241,7 @@ class Engine:
             self._folders.drop()
         if self.settings.run.repeat > 1:
             # Each attempt has an entry of its own, which the line of the item names.
-            self._kept(evidence)
+            self._logs.keep(evidence)
 
     def _answer(self, asked: Asked, at_hand: AtHand, evidence: Path) -> tuple[StageResult, int]:
         from pytest_otval.stages.question import Question
@@ -249,94 +261,29 @@ class Engine:
         earlier = self._earlier.of(asked.nodeid, at_hand.digest)
 
         def keep(attempt: StageResult, folder: Path) -> str:
-            place = self._kept(folder)
-            self._record_trials(asked, attempt, at_hand.digest, place)
+            place = self._logs.keep(folder)
+            self.records.trials(asked, attempt, at_hand.digest, place)
             return place
 
         result, retries = ask_repeated(stage, self.machine, question, count, earlier, keep)
         facts = {name: value for name, value in result.facts.items() if name != "trials"}
         return replace(result, facts=facts), retries
 
-    def _record_trials(self, asked: Asked, result: StageResult, digest: str, evidence: str) -> None:
-        if not result.facts.get("trials"):
-            return
-        common = common_fields(self.settings, digest, asked.stage)
-        line = result_line(asked.nodeid, replace(result, facts={**result.facts, "evidence": evidence}), common)
-        for trial in trial_lines(line, result.facts.get("trials", ()), common):
-            self._ledger.write(trial)
-
-    def _record(
-        self, asked: Asked, result: StageResult, digest: str = "", retries: int = 0, evidence: str = ""
-    ) -> Line:
-        common = common_fields(self.settings, digest, asked.stage)
-        place = evidence or result.facts.get("evidence", "")
-        facts: Mapping[str, Any] = {**result.facts, "evidence": place, "argument": self.argument(asked)}
-        line = result_line(asked.nodeid, replace(result, facts=facts), common, retries, _expected(asked, result))
-        if self._columns:
-            line = replace(line, columns=with_columns(line.as_dict(), self._columns))
-        self._record_trials(asked, result, digest, line.evidence)
-        self._ledger.write(line)
-        return line
-
-    def argument(self, asked: Asked) -> str:
-        """Return what names an item on a command line, where its id does not."""
-        dataset = asked.source.path
-        if self.found_by_name(dataset, asked.dataset.name):
-            return ""
-        file = tasks_folder(dataset) / asked.task / TASK_TOML if asked.task else dataset / DATASET_TOML
-        return f"{file}::{asked.stage}"
-
-    def found_by_name(self, dataset: Path, name: str) -> bool:
-        """Whether a dataset's folder is found by ``datasets/NAME`` alone."""
-        if dataset not in self._by_name:
-            named = (place / "datasets" / name for place in extensions.places(self._config))
-            self._by_name[dataset] = any(path.is_dir() and path.samefile(dataset) for path in named)
-        return self._by_name[dataset]
-
     def _evidence_folder(self, asked: Asked) -> Path:
-        """Return where a stage writes its logs; on scratch, since the workspace counts files."""
-        folder = self._evidence_root / "evidence" / asked.dataset.name / asked.task / asked.stage
-        if self.settings.run.repeat == 1:
-            # What an item that was run before left there is not this item's; of a repeated one, attempts add up.
-            shutil.rmtree(folder, ignore_errors=True)
-        return folder
-
-    @property
-    def _evidence_root(self) -> Path:
-        return self._out if self.settings.run.keep else self.machine.scratch.folder
-
-    def _kept(self, folder: Path) -> str:
-        """Return the place of a folder of logs, once they are where they stay; empty where there are none."""
-        if not folder.is_dir() or not any(folder.iterdir()):
-            return ""
-        evidence = folder.relative_to(self._evidence_root)
-        if self.settings.run.keep:
-            return str(evidence)
-        try:
-            return self._archive.add(folder, str(evidence.relative_to("evidence")))
-        except OSError as error:
-            # The answer stands without its logs.
-            return f"not kept: {error.strerror}"
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        """Return where a stage writes its logs; of a repeated one, attempts add up."""
+        return self._logs.folder(asked.dataset.name, asked.task, asked.stage, fresh=self.settings.run.repeat == 1)
 
     def close(self) -> None:
         """Give back what the machine holds."""
-        self._ledger.close()
         made = self.__dict__
+        if "records" in made:
+            self.records.close()
         if "_folders" in made:
             self._folders.drop()
-        if "_archive" in made:
-            self._archive.close()
+        if "_logs" in made:
+            self._logs.close()
         if "machine" in made:
             self.machine.close()
-
-
-def _expected(asked: Asked, result: StageResult) -> str:
-    """Return why an answer that is no pass is the expected one; empty where it is not."""
-    if asked.known_bad is not None and asked.known_bad.expects(asked.stage, result.verdict):
-        return str(asked.known_bad)
-    return f"contract: n/a {result.reason}" if asked.inapplicable and result.reason == asked.inapplicable else ""
 
 
 def _result_of(error: Exception) -> StageResult:

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from pytest_otval.core import StageResult, Verdict
-from pytest_otval.glue.engine import Asked, Engine
+from pytest_otval.glue.engine import Engine
 from pytest_otval.glue.lines import for_reports
 from pytest_otval.glue.plan import ENGINE, OUT
+from pytest_otval.glue.recording import Asked
 from pytest_otval.ledger import Line
 from pytest_otval.task.dataset import KnownBad
 

@@ -91,6 +91,7 @@ def for_reports(line: Line) -> dict[str, Any]:
         "attacks": dict(line.attacks),
         "stricter": line.stricter,
         "known_bad": line.known_bad,
+        "cached_from": line.cached_from,
         "attempts": dict(line.attempts) if line.attempts else None,
         "columns": dict(line.columns),
         "warnings": sum(1 for check in line.checks if check["severity"] != Severity.ERROR and not check.get("allowed")),

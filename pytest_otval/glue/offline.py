@@ -13,8 +13,9 @@ import pytest
 
 from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.glue import extensions, options
-from pytest_otval.glue.engine import NODE_ID, Asked, Engine
+from pytest_otval.glue.engine import Engine
 from pytest_otval.glue.plan import ENGINE, PLAN
+from pytest_otval.glue.recording import NODE_ID, Asked
 from pytest_otval.task.dataset import Dataset, load_dataset
 from pytest_otval.task.source import TaskSource
 
@@ -88,7 +89,7 @@ def _missing(config: pytest.Config, nodeids: Iterable[str]) -> Iterator[tuple[Mi
             datasets[dataset] = load_dataset(chosen.path)
         loaded = datasets[dataset]
         asked = Asked(f"datasets/{dataset}/tasks/{task}/task.toml::build", "build", loaded, chosen.source, task)
-        item = (engine.argument(asked) or asked.nodeid).rpartition("::")[0]
+        item = (engine.records.argument(asked) or asked.nodeid).rpartition("::")[0]
         bad = loaded.settings.known_bad.get(task)
         try:
             for missing in missing_inputs(machine, load_task(folder, dataset), item):

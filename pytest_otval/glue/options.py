@@ -136,6 +136,18 @@ def add_options(parser: pytest.Parser) -> None:
         help="start no more items when so many ended in errors, as 'infra > 5%%' or 'infra > 10'",
     )
     group.addoption(
+        "--otval-resume",
+        default="",
+        metavar="RUN",
+        help="go on with a run, by its folder or as `latest`: what it has answered is told again, all else is asked",
+    )
+    group.addoption(
+        "--otval-reuse",
+        action="store_true",
+        default=False,
+        help="take answers from earlier runs, where task, settings, image, runtimes and our code are the same",
+    )
+    group.addoption(
         "--otval-prepare-contract",
         default="",
         metavar="FILE",
@@ -272,6 +284,8 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         stop_if=config.getoption("--otval-stop-if"),
         limit=config.getoption("--otval-limit"),
         tasks=config.getoption("--otval-tasks"),
+        resume=config.getoption("--otval-resume"),
+        reuse=config.getoption("--otval-reuse"),
         contract=config.getoption("--otval-contract"),
         shard=config.getoption("--otval-shard"),
         prepare_contract=config.getoption("--otval-prepare-contract"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,14 @@ def forget_quiet_phases(reporter: Any) -> None:
             reporter.stats[""] = kept
 
 
+def _known_from(answer: dict[str, Any]) -> str:
+    """Return which run an answer was taken from; empty where it was asked now, or by a cache of its stage."""
+    source = answer["cached_from"]
+    if source is None or not (source == "" or source.startswith("/")):
+        return ""
+    return "earlier runs" if source else "this run"
+
+
 _MARKUP: dict[Style, dict[str, bool]] = {
     "": {},
     "title": {"bold": True},
@@ -105,3 +114,6 @@ def write_summary(reporter: Any, tally: Tally, out: Path) -> None:
     reporter.write_sep("=", "otval")
     for line in summary_lines(summarise(map(row_of, tally.answers)), out / "ledger"):
         reporter.write_line(line.text, **_MARKUP[line.style])
+    known = Counter(_known_from(answer) for answer in tally.answers)
+    for where in filter(None, sorted(known)):
+        reporter.write_line(f"not asked again: {known[where]} answers of {where}")

@@ -99,7 +99,7 @@ def _wanted(session: pytest.Session, engine: Engine) -> list[Wanted]:
             node.source,
             tasks.get(name, {}),
             tuple(own.get(name, ())),
-            "" if engine.found_by_name(node.source.path, name) else str(node.source.path),
+            "" if engine.records.found_by_name(node.source.path, name) else str(node.source.path),
             _left_out(session, node, tasks.get(name, {})),
         )
         for name, node in sorted(nodes.items())

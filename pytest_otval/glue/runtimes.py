@@ -11,8 +11,8 @@ from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.glue.notes import warn
 
 if TYPE_CHECKING:
-    from pytest_otval.glue.engine import Asked
     from pytest_otval.glue.folders import AtHand
+    from pytest_otval.glue.recording import Asked
     from pytest_otval.stages.machine import Machine
 
 _TOLD = pytest.StashKey[set[str]]()

@@ -24,6 +24,7 @@ from pytest_otval.glue.marks import chosen_stages
 from pytest_otval.glue.narrow import leave_out, narrow
 from pytest_otval.glue.notes import warn
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN, Plan
+from pytest_otval.glue.resuming import command_of, run_to_resume
 from pytest_otval.glue.selection import Selection, split
 from pytest_otval.ledger import write_run
 from pytest_otval.task.source import FolderSource
@@ -75,7 +76,7 @@ def take_arguments(config: pytest.Config) -> None:
     if unprepared and not offline and not is_worker(config):
         warn(config, f"left out: {'; '.join(unprepared)}", "datasets")
     config.args = rest
-    given = tuple(map(str, config.invocation_params.args))
+    given = tuple(command_of(config))
     left = tuple(unprepared if offline else ())
     config.stash[PLAN] = Plan(selection, chosen, tuple(stages), given, contract, left)
     config.stash[OUT] = out
@@ -123,7 +124,7 @@ def share_rootdir(config: pytest.Config) -> None:
 def _out(config: pytest.Config, workspace: Workspace) -> Path:
     if is_worker(config):
         return Path(_worker_input(config)[WORKER_KEY])
-    known = config.stash.get(OUT, None)
+    known = config.stash.get(OUT, None) or run_to_resume(config)
     return known or options.run_folder(config, workspace)
 
 
@@ -162,6 +163,7 @@ def prepare(config: pytest.Config) -> None:
     settings = options.make_settings(config, out, flavour, "main")
     facts = {
         "args": list(config.stash[PLAN].args),
+        "cwd": str(config.invocation_params.dir),
         "cluster": profile.name,
         "flavour": flavour,
         "trouble": trouble,

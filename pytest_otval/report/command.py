@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from pytest_otval.core import OtvalUsageError
+from pytest_otval.ledger import find_run
 from pytest_otval.report.results import Results, read_results
 from pytest_otval.report.summary import Style, Text, summarise, summary_lines
-from pytest_otval.workspace import Workspace
 
-LATEST, DIFF = "latest", "diff"
+DIFF = "diff"
 
 _COLOURS: dict[Style, str] = {"": "", "title": "bold", "good": "green", "bad": "red", "warn": "yellow"}
 
@@ -125,7 +125,7 @@ def _attacks(words: list[str], arguments: argparse.Namespace) -> int:
 
 def results_of(word: str) -> Results:
     """Return the results of a run folder, or of the ``latest`` run. Raises OtvalUsageError."""
-    run = newest_run(Workspace.from_environment().runs) if word == LATEST else Path(word)
+    run = find_run(word)
     try:
         return read_results(run)
     except OSError as error:
@@ -141,14 +141,6 @@ def _results(word: str, arguments: argparse.Namespace) -> Results:
         if not results.rows:
             raise OtvalUsageError(f"--select {arguments.select!r}: no result of {results.run} is selected")
     return results
-
-
-def newest_run(runs: Path) -> Path:
-    """Return the run folder that was begun last. Raises OtvalUsageError where there is none."""
-    begun = [(path.stat().st_mtime_ns, path.parent) for path in runs.glob("*/run.json")]
-    if not begun:
-        raise OtvalUsageError(f"there is no run in {runs} yet: run pytest first, or give a run folder")
-    return max(begun)[1]
 
 
 def _show(lines: Iterable[Text]) -> None:

@@ -16,7 +16,7 @@ from sys import intern
 from typing import Any, BinaryIO
 
 from pytest_otval.core import OtvalUsageError, Severity
-from pytest_otval.ledger import SCHEMA, read_run
+from pytest_otval.ledger import lines_of, read_run
 from pytest_otval.report.text import last_line, one_line
 from pytest_otval.stages.spec import STAGES
 
@@ -205,7 +205,7 @@ def read_results(run: Path) -> Results:
     latest: dict[str, tuple[Row, _Place]] = {}
     for number, path in enumerate(files):
         try:
-            for offset, line in _result_lines(path):
+            for offset, line in lines_of(path, "result"):
                 known = latest.get(line["id"])
                 if known is None or known[0].time <= line["time"]:
                     latest[line["id"]] = (row_of(line), _Place(number, offset))
@@ -214,19 +214,6 @@ def read_results(run: Path) -> Results:
     if not latest:
         raise OtvalUsageError(f"{run} has no results yet: its ledger holds no result line")
     return Results(run, _facts(run), files, sorted(latest.values(), key=lambda pair: _order(pair[0])))
-
-
-def _result_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    offset = 0
-    with path.open("rb") as file:
-        for raw in file:
-            start, offset = offset, offset + len(raw)
-            try:
-                line = json.loads(raw)
-            except ValueError:
-                continue
-            if isinstance(line, dict) and line.get("v") == SCHEMA and line.get("kind") == "result":
-                yield start, line
 
 
 def _facts(run: Path) -> Mapping[str, Any]:

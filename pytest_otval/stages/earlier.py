@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pytest_otval.ledger import SCHEMA
+from pytest_otval.ledger import lines_of
 
 _Place = tuple[int, int]
 """Number of a ledger file, and where a line starts in it."""
@@ -67,7 +67,7 @@ class EarlierAttempts:
     def _index(self) -> _Index:
         index = _Index()
         for number, path in enumerate(self._files):
-            for offset, line in _trials(path):
+            for offset, line in lines_of(path, "trial"):
                 counts = line["settings_digest"] == self._settings_digest and line["verdict"] != "error"
                 index.add(line["id"], (number, offset) if counts else None)
         return index
@@ -77,19 +77,3 @@ class EarlierAttempts:
             file.seek(place[1])
             line: dict[str, Any] = json.loads(file.readline())
             return line
-
-
-def _trials(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the trial lines of a ledger file and where they start; half lines are left out."""
-    offset = 0
-    with path.open("rb") as file:
-        for raw in file:
-            start, offset = offset, offset + len(raw)
-            if b'"trial"' not in raw:
-                continue
-            try:
-                line = json.loads(raw)
-            except ValueError:
-                continue
-            if isinstance(line, dict) and line.get("v") == SCHEMA and line.get("kind") == "trial":
-                yield start, line

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 
@@ -16,7 +16,7 @@ from pytest_otval.core import REASONS, Conclusion, Verdict
 from pytest_otval.runtimes.mount import Supply, agent_supply, verifier_supply
 from pytest_otval.runtimes.record import Reference
 from pytest_otval.stages.machine import Machine
-from pytest_otval.stages.question import Question, config_of, image_requests, require_owners, require_runnable
+from pytest_otval.stages.question import config_of, image_requests, require_owners, require_runnable
 from pytest_otval.stages.spec import STAGES, Stage
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import Task
@@ -98,27 +98,27 @@ def inapplicable(machine: Machine, task: Task, stage: Stage) -> str:
     return ""
 
 
-def depends_on(machine: Machine, stage: Stage, question: Question) -> str:
+def depends_on(machine: Machine, stage: Stage, settings: DatasetSettings, name: str, task: Callable[[], Task]) -> str:
     """Return a digest of all that an answer depends on besides task, stage and verdict settings, as 16 hex digits.
 
     That is: images, runtimes, settings of the dataset, number of attempts, and the code that decides. Empty where it
-    cannot be told, as for a stage of another plugin or a task that asks for variables of the host.
+    cannot be told, as for a stage of another plugin or a task that asks for variables of the host. ``task`` loads the
+    task of this name, where its files have to be looked at.
     """
     if stage not in STAGES:
         return ""
-    settings = question.settings
     if not stage.containers:
         version = machine.checks_version
         return _digest(version, settings.oracle, repr(settings.allow), settings.harbor_lint) if version else ""
     try:
-        if "${" in config_of(question.task).model_dump_json():
+        if "${" in config_of(loaded := task()).model_dump_json():
             return ""
-        images = [image.key for image in pinned_images(machine, question.task)]
+        images = [image.key for image in pinned_images(machine, loaded)]
     except Conclusion:
         return ""
-    runtimes = [str(supply) for supply in _supplies(machine, question.task)]
+    runtimes = [str(supply) for supply in _supplies(machine, loaded)]
     count = machine.settings.run.repeat if stage.repeats else 1
-    return _digest(_version(), images, runtimes, _of_dataset(settings, question.task.name, stage), count)
+    return _digest(_version(), images, runtimes, _of_dataset(settings, name, stage), count)
 
 
 @cache

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_otval.core import NAME, node_id
-from pytest_otval.glue.engine import NODE_ID
+from pytest_otval.glue.recording import NODE_ID
 from selftests.glue.conftest import ids
 
 pytest_plugins = ["pytester"]
