@@ -95,6 +95,7 @@ def submit(run: Path, request: Request, elements: Sequence[Element], exclude: Se
         shutil.copyfile(bootstrap.__file__, run / BOOTSTRAP)
     number = len(list((run / ARRAYS).glob("*.json")))
     array = Array(number, tuple(elements), time.time(), "", tuple(exclude))
+    (run / LOGS).mkdir(exist_ok=True)
     _write(run, array)
     executor = _executor(run, request, array)
     try:
