@@ -18,6 +18,7 @@ from pytest_otval.task.load import Task
 from pytest_otval.workspace import Workspace
 from selftests.fakes import FakeImages, FakeMachine, FakeSandbox, ask
 from selftests.hub import FakeHub
+from selftests.localslurm import any_localslurm
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -54,6 +55,13 @@ def small_scratch():
     if not small and not os.environ.get("CI"):
         pytest.skip("OT_TEST_SMALL_SCRATCH names no small file system (mount -t tmpfs -o size=20m)")
     return small
+
+
+@pytest.fixture(scope="session")
+def localslurm():
+    """A real Slurm of two nodes; jobs belong to an ordinary user."""
+    with any_localslurm() as slurm:
+        yield slurm
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import tomli
 from pydantic import ValidationError
@@ -23,15 +23,53 @@ def load_profile(name: str, rootdir: Path | None = None) -> Profile:
     """Return the profile ``name``.
 
     Looked for as ``clusters/NAME.toml`` in ``rootdir`` (the cwd if None), in ``$OT_WORKSPACE`` and in the package.
-    Raises OtvalUsageError, one line, where there is none or it is wrong.
+    Where its file says ``extends = "OTHER"``, what it does not say is as in that profile: tables are merged, arrays are
+    not. Raises OtvalUsageError, one line, where there is none or it is wrong.
     """
+    folders = _folders(rootdir or Path.cwd())
+    file = _find(name, folders)
+    document = _read(file)
+    if "name" in document:
+        raise OtvalUsageError(f"{file}: unknown key 'name': a profile's name is its file's")
+    if "extends" in document:
+        below = _read_below(file, document.pop("extends"), folders)
+        document = _merged(below, document)
+    try:
+        return Profile(name=name, **document)
+    except ValidationError as error:
+        raise OtvalUsageError(f"{file}: {_first_error(error)}") from None
+
+
+def _read_below(file: Path, name: object, folders: Sequence[Path]) -> dict[str, Any]:
+    if not isinstance(name, str):
+        raise OtvalUsageError(f"{file}: extends: must be the name of a profile")
+    try:
+        document = _read(_find(name, folders))
+    except OtvalUsageError as error:
+        raise OtvalUsageError(f"{file}: extends: {error}") from None
+    if "extends" in document:
+        raise OtvalUsageError(f"{file}: extends: {name!r} extends another profile itself")
+    # They speak for what is in that file.
+    document.pop("facts", None)
+    return document
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    both = {
+        key: _merged(below[key], above[key])
+        for key in below.keys() & above.keys()
+        if isinstance(below[key], Mapping) and isinstance(above[key], Mapping)
+    }
+    return {**below, **above, **both}
+
+
+def _find(name: str, folders: Sequence[Path]) -> Path:
     if not NAME.fullmatch(name):
         raise OtvalUsageError(f"cluster {name!r} is no name of a profile: letters, digits and . _ - only")
-    folders = _folders(rootdir or Path.cwd())
     for folder in folders:
         file = folder / f"{name}.toml"
         if file.is_file():
-            return _read(name, file)
+            return file
     known = sorted({file.stem for folder in folders for file in folder.glob("*.toml")})
     raise OtvalUsageError(f"there is no cluster profile {name!r}{_suggest(name, known)}; known: {', '.join(known)}")
 
@@ -42,17 +80,11 @@ def _folders(rootdir: Path) -> tuple[Path, ...]:
     return (rootdir / "clusters", *in_workspace, PACKAGED)
 
 
-def _read(name: str, file: Path) -> Profile:
+def _read(file: Path) -> dict[str, Any]:
     try:
-        values = tomli.loads(file.read_text(encoding="utf-8"))
+        return tomli.loads(file.read_text(encoding="utf-8"))
     except (tomli.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise OtvalUsageError(f"{file}: cannot be read: {error}") from None
-    if "name" in values:
-        raise OtvalUsageError(f"{file}: unknown key 'name': a profile's name is its file's")
-    try:
-        return Profile(name=name, **values)
-    except ValidationError as error:
-        raise OtvalUsageError(f"{file}: {_first_error(error)}") from None
 
 
 def _first_error(error: ValidationError) -> str:

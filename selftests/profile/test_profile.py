@@ -175,3 +175,24 @@ def test_registries_and_mirrors(rootdir):
 )
 def test_wrong_registries_and_mirrors(rootdir, text, word):
     assert word in _error(rootdir, text)
+
+
+def test_a_profile_that_extends_another(rootdir):
+    _write(rootdir, "[sandbox]\nflavours = ['userns', 'setuid']\n[scratch]\npath = '/a'", "base")
+    _write(rootdir, "extends = 'base'\n[sandbox]\nflavours = ['setuid']\n[scratch]\nstage_images = 'never'")
+    profile = load_profile("site", rootdir)
+    assert (profile.name, profile.sandbox.flavours) == ("site", ("setuid",))
+    assert (profile.scratch.path, profile.scratch.stage_images) == ("/a", "never")
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("3", "extends: must be the name"),
+        ("'../site'", "extends: cluster '../site' is no name"),
+        ("'locl'", "extends: there is no cluster profile 'locl' (did you mean 'local'?)"),
+        ("'site'", "extends: 'site' extends another profile itself"),
+    ],
+)
+def test_what_cannot_be_extended(rootdir, value, says):
+    assert says in _error(rootdir, f"extends = {value}")
