@@ -50,9 +50,13 @@ checkout=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 
 # --- the machine ----------------------------------------------------------------------------------------------------
 
+needed=(apptainer mksquashfs busybox)
+# Apptainer brings some of these, not on PATH; without others some flavours, networks or base images are not there.
+helpful=(squashfuse fuse-overlayfs fakeroot slirp4netns newuidmap mmdebstrap)
+
 missing_programs() {
     local program
-    for program in apptainer mksquashfs squashfuse fuse-overlayfs fakeroot slirp4netns newuidmap busybox mmdebstrap; do
+    for program; do
         PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || printf ' %s' "$program"
     done
 }
@@ -71,18 +75,21 @@ closed_devices() {
 
 check_machine() {
     local missing closed remedy
-    missing=$(missing_programs)
+    [ "$cluster" = local ] && needed+=("${helpful[@]}") && helpful=()
+    missing=$(missing_programs "${needed[@]}")
     closed=$(closed_devices)
     remedy="ask an administrator to run: sudo $(quote "$checkout/scripts/install-apptainer.sh")"
     [ "$cluster" = local ] || remedy="load the site's modules for them or ask its administrators"
     if [ "$cluster" = local ] && [ "$(id -u)" = 0 ] && [ -n "$missing$closed" ]; then
         say "installing what this machine lacks:$missing$closed"
         "$checkout/scripts/install-apptainer.sh" >&2
-        missing=$(missing_programs)
+        missing=$(missing_programs "${needed[@]}")
         closed=$(closed_devices)
     fi
     [ -z "$missing" ] || fail "missing on this machine:$missing; $remedy"
-    # Without them some flavours and the public network do not work, which doctor tells; others do.
+    # Much works without the rest; doctor tells what does not.
+    missing=$(missing_programs "${helpful[@]}")
+    [ -z "$missing" ] || say "warning: missing on this machine:$missing; doctor says what does not work without them"
     [ -z "$closed" ] || say "warning: users cannot open:$closed; $remedy"
 }
 
@@ -175,22 +182,30 @@ write_command() {
     done
 }
 
-# Plain POSIX shell: login and batch shells of any kind source it, perhaps twice.
+# Plain POSIX shell: login shells and jobs of any kind source it, perhaps twice. Modules come first, so that nothing of
+# theirs stands before the environment on PATH.
 write_env() {
-    local new
-    new=$(mktemp "$checkout/.env.sh.XXXXXX")
-    cat >"$new" <<TEXT
+    local site
+    site=$(cd "$checkout" && "$OT_PREP_ENV/bin/python" -m pytest_otval environment --cluster "$cluster")
+    cat >"$1" <<TEXT
 # Written by setup.sh: source it in any shell.
 export OT_WORKSPACE=$(quote "$workspace")
 export OT_CLUSTER=$(quote "$cluster")
 export OT_PREP_ENV=$(quote "$OT_PREP_ENV")
+$site
 case ":\${PATH-}:" in
     *":\$OT_PREP_ENV/bin:"*) ;;
     *) export PATH="\$OT_PREP_ENV/bin\${PATH:+:\$PATH}" ;;
 esac
 TEXT
-    chmod 644 "$new"
-    mv -f "$new" "$checkout/env.sh"
+    chmod 644 "$1"
+}
+
+# One for people beside what they work with, and one for jobs, which may see the workspace alone.
+publish_env() {
+    cp "$1" "$workspace/.env.sh.new"
+    mv -f "$workspace/.env.sh.new" "$workspace/env.sh"
+    mv -f "$1" "$checkout/env.sh"
 }
 
 # --- all of it, in order --------------------------------------------------------------------------------------------
@@ -198,7 +213,7 @@ TEXT
 absolute() { mkdir -p -- "$1" && (cd -P -- "$1" && pwd); }
 
 python=$(find_python)
-check_machine
+[ "$cluster" != local ] || check_machine
 workspace=$(absolute "$workspace")
 for folder in datasets models images runtimes envs runs contracts; do mkdir -p -- "$workspace/$folder"; done
 # What an env.sh exported is no choice of the user's: with another workspace, another environment.
@@ -213,12 +228,17 @@ exec 9>"$OT_PREP_ENV.lock"
 flock 9 || fail "cannot lock $OT_PREP_ENV.lock: its file system has no locks, set OT_PREP_ENV to a folder that has"
 make_environment
 write_command
+new_env=$(mktemp "$checkout/.env.sh.XXXXXX")
+trap 'rm -f -- "$new_env"' EXIT
+write_env "$new_env"
+# shellcheck source=/dev/null
+. "$new_env"
+# At a site programs may come by modules.
+[ "$cluster" = local ] || check_machine
 (cd "$checkout" && "$OT_PREP_ENV/bin/python" -m pytest_otval image prepare) >&2
-write_env
+publish_env "$new_env"
 exec 9>&-
 say "ready: source $checkout/env.sh"
 
 [ $# -gt 0 ] || exit 0
-# shellcheck source=/dev/null
-. "$checkout/env.sh"
 exec "$@"

@@ -16,9 +16,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m pytest_otval", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_doctor(commands)
+    _add_environment(commands)
     _add_image(commands)
     _add_runtime(commands)
     _add_dataset(commands)
+    _add_contract(commands)
     _add_report(commands)
     _add_runs(commands)
     _add_isolation(commands)
@@ -45,6 +47,14 @@ def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     doctor.set_defaults(run=_doctor)
 
 
+def _add_environment(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    environment = commands.add_parser(
+        "environment", help="print what a shell needs at a site; set-up puts it in env.sh"
+    )
+    _add_cluster(environment)
+    environment.set_defaults(run=_environment)
+
+
 def _add_image(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     from pytest_otval.cluster.image_command import add_arguments
 
@@ -61,6 +71,12 @@ def _add_dataset(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     from pytest_otval.task.command import add_arguments
 
     add_arguments(commands.add_parser("dataset", help="pack the tasks of a dataset into one file, or unpack them"))
+
+
+def _add_contract(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from pytest_otval.cluster.contract_command import add_arguments
+
+    add_arguments(commands.add_parser("contract", help="show, compare, verify and update contracts"), _add_cluster)
 
 
 def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -141,6 +157,14 @@ def _attach(arguments: argparse.Namespace) -> int:
 
     sys.argv = ["pytest", *attach_words(arguments.folder.absolute()), *arguments.words]
     return start()
+
+
+def _environment(arguments: argparse.Namespace) -> int:
+    from pytest_otval.cluster.site_shell import site_shell
+    from pytest_otval.profile import load_profile
+
+    print(site_shell(load_profile(arguments.cluster)), end="")
+    return 0
 
 
 def _harden(arguments: argparse.Namespace) -> int:

@@ -6,7 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import tomli
 
+from pytest_otval.cluster.site_shell import site_shell
+from pytest_otval.profile import Profile
 from pytest_otval.workspace import FOLDERS
 
 CHECKOUT = Path(__file__).parents[1]
@@ -18,6 +21,7 @@ case "$1 $2" in
     "-c import os, sys"*) echo "$STAND_IN_PYTHON" ;;
     "-c import ensurepip"*) ;;
     "-c "*) echo "3.11 of the tests" ;;
+    "-m pytest_otval") [ "$3" != environment ] || printf '%s' "${STAND_IN_SITE-}" ;;
     "-m venv") mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && : >"$3/pyvenv.cfg" ;;
     "-m pip") case "$*" in *"${STAND_IN_FAILS:-nothing}"*) exit 3 ;; esac ;;
 esac
@@ -129,7 +133,7 @@ def test_help_needs_nothing(setup):
 
 def test_it_makes_workspace_and_environment_from_the_lock(setup):
     setup.complete()
-    assert {path.name for path in setup.workspace.iterdir()} == set(FOLDERS)
+    assert {path.name for path in setup.workspace.iterdir()} == {*FOLDERS, "env.sh"}
     (packages, project) = setup.calls("-m pip install")
     assert "--require-hashes --only-binary :all:" in packages
     assert packages.endswith("requirements.txt")
@@ -236,7 +240,43 @@ def test_on_a_cluster_missing_programs_are_named(setup):
     result = setup.run(str(setup.workspace), "--cluster", "site")
     assert result.returncode == 1
     assert "missing on this machine: apptainer; load the site's modules" in result.stderr
-    assert not setup.workspace.exists()
+    assert not setup.env_file.exists()
+    assert not list(setup.checkout.glob(".env.sh*"))
+
+
+def test_on_a_cluster_what_is_merely_helpful_may_be_missing(setup):
+    """No recipe is made there, and Apptainer brings programs of its own that are not on PATH."""
+    for name in ("mmdebstrap", "slirp4netns"):
+        (setup.bin / name).unlink()
+    setup.env["PATH"] = _path_without_apptainer(setup)
+    result = setup.run(str(setup.workspace), "--cluster", "site")
+    assert result.returncode == 0, result.stderr
+    assert "warning: missing on this machine: slirp4netns mmdebstrap" in result.stderr
+
+
+MODULES = """
+module() {
+    echo "module $*" >>"$STAND_IN_LOG"
+    PATH=$MODULE_BIN:$PATH
+}
+"""
+
+
+def test_on_a_cluster_programs_come_by_modules(setup, tmp_path):
+    """They are loaded by set-up itself and by env.sh, behind the environment on PATH."""
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    (setup.bin / "apptainer").rename(modules / "apptainer")
+    setup.env["PATH"] = _path_without_apptainer(setup)
+    (tmp_path / "init").write_text(MODULES)
+    site = site_shell(_profile(f"[modules]\nload = ['apptainer/1.4']\ninit = ['{tmp_path}/init']"))
+    settings = {"STAND_IN_SITE": site, "MODULE_BIN": str(modules)}
+    result = setup.run(str(setup.workspace), "--cluster=site", "--", "sh", "-c", 'echo "$PATH"', **settings)
+    assert result.returncode == 0, result.stderr
+    assert setup.calls("module") == ["module load apptainer/1.4"]
+    environment = setup.workspace / "envs/prep/bin"
+    assert result.stdout.startswith(f"{environment}:{modules}:")
+    assert (setup.workspace / "env.sh").read_text() == setup.env_file.read_text()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root installs")
@@ -258,6 +298,10 @@ def test_an_ordinary_user_is_told_what_to_ask_for(setup):
     result = setup.run(str(setup.workspace), "--cluster", "local")
     assert result.returncode == 1
     assert f"run: sudo '{setup.checkout}/scripts/install-apptainer.sh'" in result.stderr
+
+
+def _profile(text: str) -> Profile:
+    return Profile(name="site", **tomli.loads(text))
 
 
 def _path_without_apptainer(setup: SetUp) -> str:

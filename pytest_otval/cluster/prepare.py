@@ -48,12 +48,18 @@ def prepared_recipes(profile: Profile) -> list[str]:
 
 @contextmanager
 def opened_machine(
-    workspace: Workspace, profile: Profile, flavour: str, offline: bool = False, extensions: Extensions | None = None
+    workspace: Workspace,
+    profile: Profile,
+    flavour: str,
+    offline: bool = False,
+    extensions: Extensions | None = None,
+    verdict: VerdictSettings | None = None,
+    repeat: int = 1,
 ) -> Iterator[Machine]:
     """Give what a command that is no test run needs of the machine; nothing of it is kept."""
     with tempfile.TemporaryDirectory() as run:
-        verdict = VerdictSettings(flavour=flavour, network="none" if offline else "task")
-        settings = Settings(RunSettings(Path(run), profile.name), verdict)
+        verdict = verdict or VerdictSettings(flavour=flavour, network="none" if offline else "task")
+        settings = Settings(RunSettings(Path(run), profile.name, repeat=repeat), verdict)
         machine = Machine(settings, workspace, profile, extensions or own_extensions())
         try:
             yield machine

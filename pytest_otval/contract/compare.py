@@ -17,7 +17,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 HARMLESS: frozenset[Kind] = frozenset(("versions",))
 """Told, and no reason to refuse a run."""
 
-Files = Mapping[str, str]
+CHANGED = "changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,11 @@ class Difference:
     dataset: str = ""
     task: str = ""
     """Which task has to be asked again; with neither, all that the class concerns."""
+
+    @property
+    def is_of_files(self) -> bool:
+        """Whether it is about files of a task that there was and is."""
+        return self.kind == "tasks" and self.how == CHANGED
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.what}: {self.how}"
@@ -71,7 +76,7 @@ def _tasks(dataset: str, before: Contract, after: Contract) -> Iterator[Differen
             yield Difference("tasks", what, "is new" if was is None else "is gone", dataset, name)
             continue
         if was.digest != now.digest:
-            yield Difference("tasks", what, "changed", dataset, name)
+            yield Difference("tasks", what, CHANGED, dataset, name)
         elif _keys(before, was) != _keys(after, now):
             yield Difference("images", what, _other_images(before, was, after, now), dataset, name)
         if old.stages[was.stages] != new.stages[now.stages]:

@@ -179,3 +179,9 @@ def _with_tasks(pin: DatasetPin, wanted: Mapping[str, list[str]], own: list[str]
 def stage_sets(stages: Mapping[str, list[str]]) -> tuple[tuple[str, ...], ...]:
     """Return the different sets of stages that tasks have, each once, in the order of the tasks."""
     return tuple(dict.fromkeys(tuple(one) for one in stages.values()))
+
+
+def stages_of(pin: DatasetPin) -> Iterator[tuple[str, list[str]]]:
+    """Yield the stages of each task of a pinned dataset."""
+    for name, task in pin.tasks.items():
+        yield name, list(pin.stages[task.stages])

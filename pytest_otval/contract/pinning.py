@@ -188,15 +188,19 @@ def chosen_settings(verdict: VerdictSettings, repeat: int) -> dict[str, object]:
     return dict(msgspec.to_builtins(found))
 
 
+def settings_of(contract: Contract, flavour: str) -> tuple[VerdictSettings, int]:
+    """Return the settings that a contract fixes, and its number of attempts. Raises OtvalUsageError."""
+    values = {name: value for name, value in contract.settings.items() if name != "repeat"}
+    try:
+        settings = msgspec.convert({**values, "flavour": flavour}, VerdictSettings)
+    except msgspec.ValidationError as error:
+        raise OtvalUsageError(f"the contract has a setting that this version does not know: {error}") from None
+    return settings, int(contract.settings.get("repeat", 1))
+
+
 def settings_digest(dataset: Path) -> str:
     """Return the sha256 of a dataset's dataset.toml; empty where it has none that can be read."""
     try:
         return hashlib.sha256(read_regular(dataset / DATASET_TOML, MAX_TOML_BYTES)).hexdigest()
     except (FileNotFoundError, NotReadableError):
         return ""
-
-
-def stages_of(pin: DatasetPin) -> Iterator[tuple[str, list[str]]]:
-    """Yield the stages of each task of a pinned dataset."""
-    for name, task in pin.tasks.items():
-        yield name, list(pin.stages[task.stages])

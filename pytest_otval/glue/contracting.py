@@ -89,7 +89,8 @@ def select(contract: Contract, places: Iterable[Path], stages: Iterable[str]) ->
 
 def wanted_of(contract: Contract, selection: Selection) -> Iterator[Wanted]:
     """Yield what is to be looked at of each dataset of a contract."""
-    from pytest_otval.contract.pinning import Wanted, stages_of
+    from pytest_otval.contract.model import stages_of
+    from pytest_otval.contract.pinning import Wanted
     from pytest_otval.task.dataset import load_dataset
 
     for name, pin in sorted(contract.datasets.items()):
@@ -107,11 +108,10 @@ def refuse_drift(config: pytest.Config) -> None:
     contract = plan.contract
     assert contract is not None
     require_containers(config, contract)
-    today = datetime.datetime.now(datetime.UTC).date()
     contracts = Workspace.from_environment().contracts
     wanted = wanted_of(contract, plan.selection)
-    found, _ = drift(contract, wanted, engine.machine, extensions.stages(config), today, contracts)
-    differences = [one for one in found if one.kind not in HARMLESS]
+    drifted = drift(contract, wanted, engine.machine, extensions.stages(config), contracts)
+    differences = [one for one in drifted.found if one.kind not in HARMLESS]
     if not differences:
         return
     for one in differences[:MOST_SHOWN]:

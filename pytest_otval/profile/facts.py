@@ -18,6 +18,8 @@ from pytest_otval.profile.section import Line, Section
 Key = tuple[str, ...]
 """The parts of a dotted key."""
 
+_ABOUT_THE_FILE = {("facts",), ("extends",)}
+
 _DATE = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?")
 
 
@@ -61,12 +63,12 @@ class Fact(Section):
 
 
 def values_of(table: Mapping[str, object], above: Key = ()) -> Iterator[Key]:
-    """Yield the keys of all values of a TOML document but its facts; an array is one value."""
+    """Yield the keys of all values of a TOML document that are about the site; an array is one value."""
     for name, value in table.items():
         key = (*above, name)
         if isinstance(value, Mapping) and value:
             yield from values_of(value, key)
-        elif key != ("facts",):
+        elif key not in _ABOUT_THE_FILE:
             yield key
 
 

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pytest_otval.glue.engine import Engine
+from pytest_otval.glue.recording import Records
 from pytest_otval.glue.remembered import TellRemembered
 from selftests.checks.conftest import write_task
 from selftests.glue.conftest import ids
@@ -127,7 +127,7 @@ def test_other_tests_around_them_are_torn_down(project, tasks, swift):
 
 def test_what_goes_wrong_is_told_by_the_item(project, tasks, swift, monkeypatch):
     project.run("-m", "static", *CHOSEN)
-    record = Engine._record
+    record = Records.result
     calls = []
 
     def first_fails(self, *args, **kwargs):
@@ -136,6 +136,6 @@ def test_what_goes_wrong_is_told_by_the_item(project, tasks, swift, monkeypatch)
             raise OSError("no space")
         return record(self, *args, **kwargs)
 
-    monkeypatch.setattr(Engine, "_record", first_fails)
+    monkeypatch.setattr(Records, "result", first_fails)
     assert project.run("-m", "static", *CHOSEN).counts == {"passed": 2}
     assert swift == STATIC[1:]

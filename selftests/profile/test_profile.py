@@ -4,6 +4,7 @@ import pytest
 
 from pytest_otval.core import OtvalUsageError
 from pytest_otval.profile import PACKAGED, load_profile
+from pytest_otval.profile.facts import fact_for
 
 
 @pytest.fixture
@@ -33,6 +34,32 @@ def test_every_packaged_profile_loads(rootdir):
     assert "local" in names
     for name in names:
         assert load_profile(name, rootdir).name == name
+
+
+def test_helma_is_as_its_users_know_it(rootdir):
+    profile = load_profile("helma", rootdir)
+    cpu, h100, preempt = (profile.slurm.choose(name)[1] for name in ("", "h100", "preempt"))
+    assert (cpu.cores, cpu.core_multiple, h100.cores_per_gpu, preempt.preemptible) == (384, 48, 32, True)
+    assert {partition.max_seconds for partition in profile.slurm.partitions.values()} == {86400}
+    assert "work" in cpu.mounts
+    assert not {"work", "archive"} & set(h100.mounts)
+    places = {place.exports: (place.files_soft, place.files_hard) for place in profile.storage.values()}
+    assert places == {
+        "OT_STORAGE_HOME": (395594, 495594),
+        "OT_STORAGE_WORKSPACES": (81920, 102400),
+        "OT_STORAGE_WORK": (None, None),
+        "OT_STORAGE_ARCHIVE": (200000, 400000),
+        "OT_STORAGE_SCRATCH": (None, None),
+    }
+    assert profile.image_sources == ("registry",)
+    assert "https_proxy" in profile.build.pass_env
+
+
+def test_zih_shares_the_pipeline_and_marks_what_nobody_verified(rootdir):
+    profile = load_profile("zih", rootdir)
+    assert {"OT_STORAGE_HORSE", "OT_STORAGE_CAT"} <= {place.exports for place in profile.storage.values()}
+    assert not fact_for(profile.facts, ("slurm", "partitions", "capella", "cores")).verified
+    assert fact_for(profile.facts, ("storage", "horse", "path")).verified
 
 
 def test_local_stands_in_for_debian_images_with_a_recipe(rootdir):
