@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pytest_otval.cluster.shards import Limits
+from pytest_otval.cluster.site_shell import site_shell
 from pytest_otval.core import OtvalUsageError
 from pytest_otval.images.locks import write_whole
 from pytest_otval.profile import PartitionSection, Profile
@@ -74,7 +75,7 @@ def make_request(
         slurm.qos,
         _gres(section, cpus),
         dict(slurm.options),
-        _modules(profile),
+        tuple(site_shell(profile).splitlines()),
         tuple(plugins),
     )
 
@@ -88,7 +89,7 @@ def limits(profile: Profile, request: Request) -> Limits:
 
 def _cpus(name: str, section: PartitionSection, cpus: int) -> int:
     multiple = section.core_multiple
-    chosen = cpus or multiple
+    chosen = cpus or section.cores_per_gpu or multiple
     if chosen % multiple or chosen > section.cores:
         raise OtvalUsageError(
             f"--otval-cpus {chosen}: jobs of the partition {name} have a multiple of {multiple} cores, "
@@ -120,15 +121,6 @@ def _gres(section: PartitionSection, cpus: int) -> str:
         return ""
     count = math.ceil(cpus / section.cores_per_gpu) if section.cores_per_gpu else 1
     return f"{section.gres}:{count}"
-
-
-def _modules(profile: Profile) -> tuple[str, ...]:
-    """Return the shell lines that load the profile's modules; a batch shell may have no ``module`` yet."""
-    modules = profile.modules
-    if not modules.load:
-        return ()
-    init = tuple(f"command -v module >/dev/null || [ ! -r {file} ] || . {file}" for file in modules.init)
-    return (*init, f"module load {' '.join(modules.load)}")
 
 
 def write_request(run: Path, request: Request) -> None:

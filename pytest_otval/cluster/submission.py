@@ -112,7 +112,7 @@ def submit(run: Path, request: Request, elements: Sequence[Element], exclude: Se
 def script(run: Path, request: Request, count: int) -> str:
     """Return the text that sbatch would get for an array of ``count`` shards."""
     array = Array(0, tuple(map(Element, range(count))), 0.0)
-    return str(_executor(run, request, array)._make_submission_file_text(_command(run, 0), "")) + "\n"
+    return str(_executor(run, request, array)._make_submission_file_text(_command(run, 0), ""))
 
 
 def _command(run: Path, number: int) -> str:
