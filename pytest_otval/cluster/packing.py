@@ -151,7 +151,12 @@ def _write(target: Path, files: dict[str, Path]) -> None:
     home = f"home = {base.parent}\ninclude-system-site-packages = false\nversion = {sys.version.split()[0]}\n"
     # As setup.sh writes it: pytest's own command would load what an ini file inside a task names.
     start = '#!/bin/sh\nexec "$(dirname -- "$0")/python" -P -m pytest_otval.glue.start "$@"\n'
-    with gzip.open(target, "wb", compresslevel=_LEVEL) as stream, tarfile.open(fileobj=stream, mode="w|") as archive:
+    with (
+        target.open("wb") as file,
+        # Equal content is equal bytes: jobs of a run that was submitted before may still ask for them.
+        gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as stream,
+        tarfile.open(fileobj=stream, mode="w|") as archive,
+    ):
         link = tarfile.TarInfo("bin/python")
         link.type, link.linkname = tarfile.SYMTYPE, str(base)
         archive.addfile(link)
