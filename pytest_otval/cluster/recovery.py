@@ -18,8 +18,8 @@ KILLS = 2
 TRIES = 3
 """So many jobs one after the other that answer nothing are enough."""
 
-NODE_FAILURES = 3
-"""A node on which jobs of so many shards failed gets no more of them."""
+NODE_FAILURES, SAME_FAILURES = 3, 2
+"""A node on which jobs of so many shards failed, or a shard so often by the node's fault, gets no more of them."""
 
 Place = tuple[int, int]
 """An element: number of its array, and its own in it."""
@@ -46,6 +46,16 @@ class Plan:
     """Nodes."""
 
 
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """An element that is over and wrote down nothing: it did not get as far as that."""
+
+    why: str
+    """Its last words."""
+    node: str = ""
+    """Empty where Slurm does not know it any more."""
+
+
 @dataclass(slots=True)
 class Past:
     """What happened so far."""
@@ -54,8 +64,7 @@ class Past:
     attempts: Sequence[Attempt]
     live: Set[Place]
     """Elements that Slurm runs or will run."""
-    said: Mapping[Place, str] = field(default_factory=dict)
-    """The last words of elements that are over and began nothing."""
+    silent: Mapping[Place, Silent] = field(default_factory=dict)
 
     def over(self) -> list[Attempt]:
         """Return the attempts that do nothing more."""
@@ -98,7 +107,7 @@ def recover(past: Past, missing: Sequence[int], ids: Sequence[str], plan: Sequen
         else:
             together[shard].append(number)
     elements += [Element(shard, tuple(numbers)) for shard, numbers in sorted(together.items())]
-    return Plan(tuple(elements), tuple(given_up), bad_nodes(over))
+    return Plan(tuple(elements), tuple(given_up), bad_nodes(past, over))
 
 
 def _kills(past: Past, over: Sequence[Attempt], missing: Set[str]) -> tuple[Counter[str], set[str]]:
@@ -125,7 +134,7 @@ class _Tries:
 def _fruitless(past: Past, over: Sequence[Attempt]) -> dict[tuple[int, int | None], _Tries]:
     """Return how many elements in a row, up to the latest, answered nothing: by shard, and item of those alone."""
     answers: Counter[Place] = Counter()
-    why: dict[Place, str] = dict(past.said)
+    why = {place: one.why for place, one in past.silent.items()}
     suspected: set[Place] = set()
     for attempt in over:
         place = attempt.place
@@ -149,10 +158,23 @@ def _fruitless(past: Past, over: Sequence[Attempt]) -> dict[tuple[int, int | Non
     return found
 
 
-def bad_nodes(over: Sequence[Attempt]) -> tuple[str, ...]:
+def bad_nodes(past: Past, over: Sequence[Attempt]) -> tuple[str, ...]:
     """Return the nodes on which too many jobs failed by no fault of Slurm's."""
-    failed: dict[str, set[int]] = defaultdict(set)
+    killed: dict[str, set[int]] = defaultdict(set)
+    blamed: dict[str, Counter[int]] = defaultdict(Counter)
     for attempt in over:
-        if attempt.node and (not attempt.ended or attempt.fault == "node"):
-            failed[attempt.node].add(attempt.shard)
-    return tuple(sorted(node for node, shards in failed.items() if len(shards) >= NODE_FAILURES))
+        if not attempt.ended:
+            # By an item or by the node: jobs of several shards tell.
+            killed[attempt.node].add(attempt.shard)
+        elif attempt.fault == "node":
+            blamed[attempt.node][attempt.shard] += 1
+    for (array, element), silent in past.silent.items():
+        blamed[silent.node][past.arrays[array].elements[element].shard] += 1
+    return tuple(
+        sorted(
+            node
+            for node in {*killed, *blamed} - {""}
+            if len(killed[node] | blamed[node].keys()) >= NODE_FAILURES
+            or max(blamed[node].values(), default=0) >= SAME_FAILURES
+        )
+    )

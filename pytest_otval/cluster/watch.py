@@ -16,7 +16,7 @@ from typing import Any
 from pytest_otval.cluster import states, submission
 from pytest_otval.cluster.job import CONTRACT
 from pytest_otval.cluster.journal import Journal
-from pytest_otval.cluster.recovery import GivenUp, Past, Place, recover
+from pytest_otval.cluster.recovery import GivenUp, Past, Place, Silent, recover
 from pytest_otval.cluster.request import read_request
 from pytest_otval.cluster.shards import read_plan
 from pytest_otval.cluster.states import JobState, Slurm, SlurmUnreachableError
@@ -107,7 +107,7 @@ class Watch:
         trouble = ""
         if not self._cancelled:
             self._end_hopeless(known)
-            trouble = self._recover(arrays, live)
+            trouble = self._recover(arrays, known, live)
         return self._view(arrays, known, live, trouble)
 
     @property
@@ -146,7 +146,7 @@ class Watch:
             if state.held_by_failure:
                 states.cancel_job(state.job)
 
-    def _recover(self, arrays: list[Array], live: set[Place]) -> str:
+    def _recover(self, arrays: list[Array], known: dict[Place, JobState], live: set[Place]) -> str:
         """See to items that no live element is for; return what went wrong at that."""
         covered: set[int] = set()
         for place in live:
@@ -155,7 +155,7 @@ class Watch:
         missing = [n for n, id in enumerate(self.ids) if n not in covered and id not in self._journal.done]
         if not missing:
             return ""
-        past = Past(arrays, self._journal.attempts, live, self._said(arrays, live))
+        past = Past(arrays, self._journal.attempts, live, self._silent(arrays, known, live))
         with locked_now(self.run / LOCK) as held:
             # Another process may see to it, or have done so since we looked.
             if not held or len(arrays_of(self.run)) != len(arrays):
@@ -170,16 +170,21 @@ class Watch:
                 return str(error)
         return ""
 
-    def _said(self, arrays: list[Array], live: set[Place]) -> dict[Place, str]:
-        """Return the last lines of elements that are over and have not even begun a ledger."""
+    def _silent(self, arrays: list[Array], known: dict[Place, JobState], live: set[Place]) -> dict[Place, Silent]:
+        """Return the elements that are over and have not even begun a ledger, but said why."""
         began = {attempt.place for attempt in self._journal.attempts}
         found = {}
         for array in arrays:
             for number in range(len(array.elements)):
                 place = (array.number, number)
+                if place in live or place in began:
+                    continue
                 line = _last_line(self.run / LOGS / f"{array.job}_{number}_0_log.out")
-                if line and place not in live and place not in began:
-                    found[place] = line
+                state = known.get(place)
+                if line.startswith("otval:"):
+                    found[place] = Silent(line, state.node if state else "")
+                elif state is not None:
+                    found[place] = Silent(f"Slurm says {state.state} {state.reason}")
         return found
 
     def _give_up(self, items: tuple[GivenUp, ...]) -> None:

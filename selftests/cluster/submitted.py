@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -113,9 +114,17 @@ class Site:
     def pytest(self, *words: str | Path, stub: bool = True) -> subprocess.Popen[str]:
         return self.start(PYTEST, *(("-p", "otval_stub") if stub else ()), "datasets/demo", *words)
 
-    def submit(self, run: Path, *words: str | Path, stub: bool = True) -> subprocess.Popen[str]:
+    def submit(self, run: Path, *words: str | Path, stub: bool = True, profile: str = PROFILE) -> subprocess.Popen[str]:
         """Start the submission of a run."""
-        return self.pytest(f"--otval-submit={PROFILE}", "--otval-cpus=2", f"--otval-out={run}", *words, stub=stub)
+        return self.pytest(f"--otval-submit={profile}", "--otval-cpus=2", f"--otval-out={run}", *words, stub=stub)
+
+    def profile(self, name: str, **changes: str) -> str:
+        """Make a profile that is the usual one but for some words, and return its name."""
+        text = (self.root / "clusters" / f"{PROFILE}.toml").read_text()
+        for old, new in changes.items():
+            text = re.sub(rf"(?m)^{old} = .*$", f"{old} = {new}", text)
+        (self.root / "clusters" / f"{name}.toml").write_text(text)
+        return name
 
     def command(self, *words: str | Path) -> Ended:
         return ended(self.start(sys.executable, "-P", "-m", "pytest_otval", *words))

@@ -1,7 +1,7 @@
 """Which items are submitted again, which run alone, which are given up."""
 
 from pytest_otval.cluster.journal import Attempt
-from pytest_otval.cluster.recovery import KILLS, TRIES, Past, recover
+from pytest_otval.cluster.recovery import KILLS, TRIES, Past, Silent, recover
 from pytest_otval.cluster.submission import Array, Element
 from pytest_otval.core import node_id
 
@@ -82,7 +82,9 @@ def test_a_job_that_got_further_gives_the_next_ones_new_tries():
 
 
 def test_jobs_that_never_began_say_why():
-    past = Past(arrays(BOTH, [Element(0)], [Element(0)]), [], {(0, 1)}, {(2, 0): "otval: n1: there is no Python"})
+    past = Past(
+        arrays(BOTH, [Element(0)], [Element(0)]), [], {(0, 1)}, {(2, 0): Silent("otval: n1: there is no Python", "n1")}
+    )
     (given_up, *_) = decide(past, [0, 1, 2]).given_up
     assert given_up.headline.endswith("otval: n1: there is no Python")
 
@@ -94,3 +96,17 @@ def test_a_node_on_which_jobs_of_three_shards_fail_is_left_out():
     past = Past(arrays([Element(n) for n in range(4)]), lives, set())
     assert recover(past, range(6), IDS, plan).exclude == ("bad",)
     assert recover(Past(past.arrays, lives[1:], set()), range(6), IDS, plan).exclude == ()
+
+
+def test_a_node_that_fails_a_shard_twice_is_left_out():
+    once = Past(arrays(BOTH, [Element(0)]), [], {(0, 1)}, {(0, 0): Silent("disk full", "bad")})
+    assert decide(once, [0]).exclude == ()
+    again = [attempt(1, 0, ended=True, fault="node", node="bad")]
+    assert decide(Past(once.arrays, again, {(0, 1)}, once.silent), [0]).exclude == ("bad",)
+    # Killed jobs may be an item's fault.
+    assert decide(Past(once.arrays, [attempt(0, 0), attempt(1, 0)], {(0, 1)}), [0]).exclude == ()
+
+
+def test_where_slurm_forgot_the_node_none_is_left_out():
+    past = Past(arrays(BOTH, [Element(0)]), [], set(), {(0, 0): Silent("x"), (1, 0): Silent("x")})
+    assert decide(past, [0]).exclude == ()

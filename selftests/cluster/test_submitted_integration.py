@@ -4,6 +4,7 @@ import itertools
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,118 @@ def test_a_job_is_preempted(site, run):
         site.slurm.wait_for(urgent, "COMPLETED")
 
     strike(site, run, preempt)
+
+
+def test_the_controller_is_killed_and_comes_back(site, run):
+    site.dataset({"a": {"oracle": site.hold("held")}, "b": {}})
+    front = site.submit(run, *ALL)
+    site.wait_until_running("held")
+    site.slurm.fault("kill", "slurmctld")
+    time.sleep(10)
+    site.slurm.fault("up")
+    site.let_go("held")
+    outcome = ended(front)
+    assert outcome.status == 0, outcome.output + outcome.errors
+    each_once(run, ["datasets/demo/dataset.toml::static", *ids("a", "b")])
+
+
+@pytest.mark.slow
+def test_a_node_loses_its_power(site, run):
+    lost = []
+
+    def fail(job, node):
+        lost.append(node)
+        site.slurm.fault("down", node)
+
+    try:
+        strike(site, run, fail)
+    finally:
+        site.slurm.fault("up")
+    assert {line["node"] for line in _shard_lines(run, "began")} == {"n1", "n2"}
+
+
+def test_a_job_takes_too_much_memory(site, run):
+    # 4 cores of a node with 1.6 GB: 800 MB for the two of a job.
+    profile = site.profile("small", memory_mb="1600")
+    site.dataset({"a": {"oracle": f"eat-once {site.root / 'eaten'}"}, "b": {}, "c": {}, "d": {}})
+    outcome = ended(site.submit(run, *ALL, profile=profile))
+    assert outcome.status == 0, outcome.output + outcome.errors
+    each_once(run, ["datasets/demo/dataset.toml::static", *ids(*"abcd")])
+    ends = [line for line in _shard_lines(run, "began") if line["shard"] == _shard_of(run, "a")]
+    assert len(ends) == 2 and site.began("eaten") == []
+
+
+def _shard_of(run, task):
+    """Return the shard that has a task's items."""
+    from pytest_otval.cluster.journal import ATTEMPT
+
+    for path in (run / "ledger").glob("shard-*.jsonl"):
+        if f"/tasks/{task}/" in path.read_text():
+            return int(ATTEMPT.fullmatch(path.stem)["shard"])
+    raise AssertionError(task)
+
+
+@pytest.mark.slow
+def test_the_disk_of_a_node_is_full(site, run):
+    site.dataset({name: {} for name in "abcd"})
+    site.slurm.fault("fill", "n1")
+    try:
+        outcome = ended(site.submit(run, *ALL))
+    finally:
+        site.slurm.fault("free", "n1")
+    assert outcome.status == 0, outcome.output + outcome.errors
+    each_once(run, ["datasets/demo/dataset.toml::static", *ids(*"abcd")])
+    assert (run / "arrays" / "1.json").exists()
+    assert any("No space left" in log.read_text() for log in (run / "logs").glob("*.out"))
+
+
+@pytest.mark.slow
+def test_time_limits_cut_nothing(site, run):
+    site.dataset({f"t{number}": {"oracle": "slow 9"} for number in range(12)})
+    outcome = ended(site.submit(run, "--otval-wait", "--otval-shards=1", "--otval-time=00:02:00"))
+    assert outcome.status == 0, outcome.output + outcome.errors
+    each_once(run, ["datasets/demo/dataset.toml::static", *ids(*(f"t{number}" for number in range(12)))])
+    ends = [(line["fault"], line["why"].partition(":")[0]) for line in _shard_lines(run, "ended")]
+    assert ends[0] == ("slurm", "its time was up") and ends[-1] == ("", "")
+    assert not (run / "arrays" / "1.json").exists(), "the job queued itself again"
+
+
+def test_what_can_never_run_is_told(site, run):
+    profile = site.profile("large", cores="16")
+    site.dataset({"a": {}})
+    outcome = ended(site.submit(run, "--otval-wait", "--otval-cpus=16", profile=profile))
+    assert outcome.status == 4 and "never starts the jobs" in outcome.errors, outcome.output + outcome.errors
+    assert set(site.slurm.states(site.job(run))) == {"CANCELLED"}
+
+
+def test_a_dry_run_submits_nothing(site, run):
+    site.dataset({"a": {}, "b": {}})
+    outcome = ended(site.submit(run, "--otval-dry-run", "--otval-wait", "--otval-shards=2"))
+    assert outcome.status == 0 and "nothing is submitted" in outcome.output, outcome.output + outcome.errors
+    assert "#SBATCH --array=0-1%2" in (run / "submission.sh").read_text()
+    assert sorted(path.name for path in run.iterdir()) == [
+        "contract.json",
+        "request.json",
+        "run.json",
+        "shards.json",
+        "submission.sh",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["-n", "2"], "leave it out; jobs have --otval-cpus"),
+        (["--otval-cpus=8"], "at most 4"),
+        (["--otval-partition=none"], "no partition 'none'"),
+        (["--otval-time=5"], "is no time"),
+    ],
+)
+def test_what_cannot_be_submitted_is_refused_in_one_line(site, run, words, error):
+    site.dataset({"a": {}})
+    outcome = ended(site.submit(run, *words))
+    assert outcome.status == 4
+    assert error in outcome.errors.strip().splitlines()[-1]
 
 
 def test_an_item_that_kills_its_jobs_is_found_and_given_up(site, run):

@@ -42,6 +42,12 @@ def answer(stage):
         if reason == "hold":
             hold(Path(headline))
             reason = "expected"
+        if reason == "eat-once":
+            eat_once(Path(headline))
+            reason = "expected"
+        if reason == "slow":
+            time.sleep(float(headline))
+            reason = "expected"
         if reason == "kill-job":
             kill_job(Path(headline))
         # The image of a repeated stage is compared with a plan, for which these tasks have no Dockerfile.
@@ -57,6 +63,18 @@ def hold(path):
         file.write(f"{os.environ.get('SLURMD_NODENAME')} {os.environ.get('SLURM_JOB_ID')}\n")
     while not path.with_suffix(".go").exists():
         time.sleep(0.1)
+
+
+def eat_once(path):
+    """Take all memory there is, the first time."""
+    if path.with_suffix(".began").exists():
+        return
+    path.with_suffix(".began").touch()
+    eaten = []
+    while sum(map(len, eaten)) < 6 << 30:
+        eaten.append(b"x" * (64 << 20))
+        time.sleep(0.1)
+    time.sleep(60)
 
 
 def kill_job(path):
