@@ -44,6 +44,7 @@ def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     doctor = commands.add_parser("doctor", help="try what this machine can do, and say what is missing")
     _add_cluster(doctor)
     doctor.add_argument("--json", action="store_true", help="print JSON in place of a table")
+    doctor.add_argument("--jobs", action="store_true", help="also ask nodes, by a job of a minute in each partition")
     doctor.set_defaults(run=_doctor)
 
 
@@ -136,7 +137,7 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 def _doctor(arguments: argparse.Namespace) -> int:
     from pytest_otval.cluster.doctor import run_doctor
 
-    return run_doctor(arguments.cluster, as_json=arguments.json)
+    return run_doctor(arguments.cluster, as_json=arguments.json, jobs=arguments.jobs)
 
 
 def _status(arguments: argparse.Namespace) -> int:

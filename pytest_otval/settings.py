@@ -90,6 +90,8 @@ class RunSettings:
     """The contract that says what is run; empty: the command line does."""
     shard: str = ""
     """Which part of it, as ``2/8``; empty: all."""
+    strict_images: bool = False
+    """A contract that is prepared fixes images by their bytes, too."""
     prepare_contract: str = ""
     """Where a contract is to be written, in place of a run."""
     submit: str = ""

@@ -387,8 +387,7 @@ show_status() {
 here=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 root=false
 [ "$(id -u)" != 0 ] || root=true
-[ "$2" != start ] || ! $root || mkdir -p -- "$1"
-dir=$(cd -P -- "$1" && pwd) || exit 1
+dir=$(realpath -m -- "$1")
 shift
 case $dir/ in /tmp/* | /var/tmp/* | /dev/* | /proc/* | /run/* | *[!A-Za-z0-9._/-]*)
     status=4 fail "$dir: choose a folder of letters, digits and . _ - that is not in /tmp, which each node has of its own" ;;

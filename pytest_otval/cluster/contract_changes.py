@@ -13,8 +13,9 @@ from pytest_otval.contract.file import read_contract, sealed, write_contract
 from pytest_otval.contract.files import keep_files, known_files
 from pytest_otval.contract.model import Contract, stages_of
 from pytest_otval.contract.outcomes import keeping_outcomes, with_outcomes
-from pytest_otval.contract.pinning import Wanted, settings_of
+from pytest_otval.contract.pinning import Wanted
 from pytest_otval.contract.place import dataset_folder_of
+from pytest_otval.contract.settings import settings_of
 from pytest_otval.ledger import find_run
 from pytest_otval.profile import Profile, load_profile
 from pytest_otval.stages.machine import probe_flavour

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
+import platform
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -15,9 +17,12 @@ from rich.text import Text
 
 from pytest_otval.cluster.image_store import quota_lines
 from pytest_otval.cluster.probes import FlavourProbes, Probe, probe_device, probe_disk, probe_programs
+from pytest_otval.cluster.site_changes import compare, propose
+from pytest_otval.cluster.site_jobs import look_from_jobs
+from pytest_otval.cluster.site_seen import look
 from pytest_otval.core import Conclusion
 from pytest_otval.images.inventory import use_of
-from pytest_otval.profile import Profile, load_profile
+from pytest_otval.profile import Profile, load_profile, profile_file
 from pytest_otval.sandbox.apptainer import FLAVOURS, ApptainerSandbox
 from pytest_otval.sandbox.leftovers import OwnScratch, sweep
 from pytest_otval.sandbox.namespace import FilesOfContainers
@@ -27,13 +32,19 @@ from pytest_otval.workspace import Workspace, scratch
 _SCRATCH_GIB, _WORKSPACE_GIB, _TMP_GIB = 5, 5, 1
 
 
-def run_doctor(cluster: str, as_json: bool) -> int:
-    """Probe the machine under a cluster profile and print the answers.
+def run_doctor(cluster: str, as_json: bool, jobs: bool = False) -> int:
+    """Probe the machine under a cluster profile, and its site where it has one, and print the answers.
 
-    Returns 0 if trials can run in at least one flavour, else 1. Raises OtvalUsageError for a wrong profile.
+    ``jobs`` also asks nodes, by a job in each partition. What the site says otherwise than the profile is proposed as a
+    change of its file. Returns 0 if trials can run in at least one flavour, else 1. Raises OtvalUsageError for a wrong
+    profile.
     """
     profile = load_profile(cluster)
-    probes = [*_machine(profile), *_flavours(profile)]
+    seen = [*look(profile), *(look_from_jobs(profile) if jobs else ())]
+    site, changes = compare(profile, seen)
+    probes = [*_machine(profile), *_flavours(profile), *site]
+    source = f"doctor on {platform.node()}"
+    proposed = propose(profile_file(cluster), changes, source, datetime.date.today().isoformat())
     usable = usable_flavours(probes)
     # Only a flavour that works can delete what its containers wrote.
     swept = (
@@ -45,10 +56,13 @@ def run_doctor(cluster: str, as_json: bool) -> int:
             "usable": usable,
             "swept": swept,
             "probes": [asdict(probe) for probe in probes],
+            "proposed": proposed,
         }
         print(json.dumps(answer, indent=2))
     else:
         _print(probes, usable, swept)
+        if proposed:
+            print(f"\nwhat the site says otherwise, as a change of its profile:\n\n{proposed}", end="")
     return 0 if usable else 1
 
 

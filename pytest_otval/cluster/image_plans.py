@@ -16,6 +16,7 @@ from pathlib import Path
 from pytest_otval.cluster.environments import Environment, environments_below
 from pytest_otval.cluster.prepare import opened_machine, prepared_recipes
 from pytest_otval.cluster.shown import Progress, size_text
+from pytest_otval.contract.kept import kept_contracts
 from pytest_otval.core import REASONS, Conclusion, OtvalUsageError, Verdict, printable
 from pytest_otval.images.bases import recipe_base
 from pytest_otval.images.garbage import Garbage, find_garbage, remove_garbage
@@ -131,6 +132,7 @@ def collect_garbage(arguments: argparse.Namespace) -> int:
     store = workspace.images
     paths = arguments.paths or _all_datasets(workspace)
     reached, refused = _reached(workspace, profile, paths, arguments.force)
+    reached |= {image.key for contract in kept_contracts(workspace.contracts) for image in contract.images}
     garbage = find_garbage(store, reached, time.time() - arguments.keep_days * _DAY)
     gone = garbage if arguments.dry_run else remove_garbage(store, garbage)
     for one in gone:

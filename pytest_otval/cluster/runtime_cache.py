@@ -15,6 +15,7 @@ from pytest_otval.cluster.environments import environments_below
 from pytest_otval.cluster.prepare import opened_machine
 from pytest_otval.cluster.runtime_command import KEEP_DAYS
 from pytest_otval.cluster.shown import size_text
+from pytest_otval.contract.kept import kept_contracts
 from pytest_otval.core import Conclusion, OtvalUsageError, printable
 from pytest_otval.profile import load_profile
 from pytest_otval.runtimes.recipe import Recipe, find_recipe, recipe_names
@@ -187,6 +188,7 @@ def collect_garbage(arguments: argparse.Namespace) -> int:
         words = f"{len(found.unread)} tasks or datasets cannot be read, so nothing is removed: mend or remove them"
         raise OtvalUsageError(words)
     named = set(found.checksums)
+    named |= {pin.checksum for contract in kept_contracts(workspace.contracts) for pin in contract.runtimes}
     for name in recipe_names():
         recipe = find_recipe(name)
         newest = cache.newest(recipe.id) if recipe is not None else None

@@ -8,7 +8,7 @@ from datetime import date
 from itertools import chain
 from typing import Literal, get_args
 
-from pytest_otval.contract.model import Contract, DatasetPin, TaskPin
+from pytest_otval.contract.model import Contract, DatasetPin, ImagePin, TaskPin
 
 Kind = Literal["tasks", "images", "runtimes", "settings", "datasets", "checks", "attacks", "expected", "versions"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -77,22 +77,23 @@ def _tasks(dataset: str, before: Contract, after: Contract) -> Iterator[Differen
             continue
         if was.digest != now.digest:
             yield Difference("tasks", what, CHANGED, dataset, name)
-        elif _keys(before, was) != _keys(after, now):
+        elif _images(before, was) != _images(after, now):
             yield Difference("images", what, _other_images(before, was, after, now), dataset, name)
         if old.stages[was.stages] != new.stages[now.stages]:
             yield Difference("tasks", what, "has other stages", dataset, name)
 
 
-def _keys(contract: Contract, task: TaskPin) -> list[str]:
-    return [contract.images[number].key for number in task.images]
+def _images(contract: Contract, task: TaskPin) -> list[ImagePin]:
+    return [contract.images[number] for number in task.images]
 
 
 def _other_images(before: Contract, was: TaskPin, after: Contract, now: TaskPin) -> str:
-    old = [before.images[number].base for number in was.images]
-    new = [after.images[number].base for number in now.images]
-    if old != new:
-        return f"its base is {', '.join(new) or 'none'} and was {', '.join(old) or 'none'}"
-    return "its image is made in another way"
+    old, new = _images(before, was), _images(after, now)
+    bases = [", ".join(image.base for image in images) or "none" for images in (old, new)]
+    if bases[0] != bases[1]:
+        return f"its base is {bases[1]} and was {bases[0]}"
+    same_keys = [image.key for image in old] == [image.key for image in new]
+    return "its image has other bytes" if same_keys else "its image is made in another way"
 
 
 def _expected(dataset: str, old: DatasetPin, new: DatasetPin) -> Iterator[Difference]:

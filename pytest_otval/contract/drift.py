@@ -34,7 +34,8 @@ def drift(
 
     ``contracts`` is the folder where it may be known which files its tasks had. Raises OtvalUsageError.
     """
-    pinner = Pinner(machine, stages, trusted=contract)
+    strict = any(image.content for image in contract.images)
+    pinner = Pinner(machine, stages, contract, strict)
     now = pinner.contract(wanted, contract.submission)
     today = datetime.now(UTC).date()
     found = [*differences(contract, now), *expired(contract, today), *_missing_runtimes(contract, machine)]

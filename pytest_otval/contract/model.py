@@ -66,6 +66,8 @@ class ImagePin(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     key: Sha256
     base: str
     """Name of its base, with the digest to which that was resolved."""
+    content: str = ""
+    """Its content digest, under ``--otval-strict-images`` alone: the same steps need not give the same bytes."""
 
 
 class RuntimePin(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=True):

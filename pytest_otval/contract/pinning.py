@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
 from pytest_otval.checks.version import package_version
 from pytest_otval.contract.file import sealed
 from pytest_otval.contract.model import (
@@ -24,11 +22,11 @@ from pytest_otval.contract.model import (
     TaskPin,
     stage_sets,
 )
+from pytest_otval.contract.settings import chosen_settings
 from pytest_otval.contract.versions import tool_versions
 from pytest_otval.core import Conclusion, OtvalUsageError
-from pytest_otval.settings import VerdictSettings
 from pytest_otval.stages.machine import Machine
-from pytest_otval.stages.pinned import inapplicable, pinned_images, pinned_runtimes
+from pytest_otval.stages.pinned import PinnedImage, inapplicable, pinned_images, pinned_runtimes
 from pytest_otval.stages.spec import Stage
 from pytest_otval.task.dataset import DATASET_TOML, MAX_TOML_BYTES, Dataset
 from pytest_otval.task.digest import task_content
@@ -58,12 +56,16 @@ Files = Mapping[str, str]
 class Pinner:
     """Pins tasks; ``files`` has afterwards what is known of the files of each, by dataset and name."""
 
-    def __init__(self, machine: Machine, stages: Mapping[str, Stage], trusted: Contract | None = None) -> None:
-        """``trusted`` spares the planning of a task that has the digest it has there, once that plan's result was met.
+    def __init__(
+        self, machine: Machine, stages: Mapping[str, Stage], trusted: Contract | None = None, strict: bool = False
+    ) -> None:
+        """``strict`` fixes images by their content, too.
 
-        What an image is made of is decided by the task's files and by what its base is resolved to, so one task tells
+        ``trusted`` spares the planning of a task that has the digest it has there, once that plan's result was met:
+        what an image is made of is decided by the task's files and by what its base is resolved to, so one task tells
         for all that have the same image.
         """
+        self._strict = strict
         self._machine = machine
         self._stages = stages
         self._trusted = trusted
@@ -135,7 +137,7 @@ class Pinner:
             return spared
         task = load_task(folder, wanted.dataset.name)
         try:
-            images = [ImagePin(image.key, image.base) for image in pinned_images(self._machine, task)]
+            images = [self._image(f"{wanted.dataset.name}/{name}", one) for one in pinned_images(self._machine, task)]
         except Conclusion as conclusion:
             raise OtvalUsageError(f"the images of {wanted.dataset.name}/{name} cannot be told: {conclusion}") from None
         self._met.update(image.key for image in images)
@@ -143,6 +145,11 @@ class Pinner:
             self._runtimes.add(RuntimePin(one.id, one.checksum, one.path))
         found = {stage: inapplicable(self._machine, task, self._stages[stage]) for stage in stages}
         return self._numbers(images), {stage: reason for stage, reason in found.items() if reason}
+
+    def _image(self, task: str, image: PinnedImage) -> ImagePin:
+        if self._strict and not image.content:
+            raise OtvalUsageError(f"--otval-strict-images: the image of {task} is not made yet: run `-m build` first")
+        return ImagePin(image.key, image.base, image.content if self._strict else "")
 
     def _spared(
         self, dataset: str, name: str, digest: str, stages: list[str]
@@ -174,28 +181,6 @@ def _unpacked(source: TaskSource, name: str, scratch: Path) -> Iterator[Path]:
     finally:
         if folder.is_relative_to(scratch):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def chosen_settings(verdict: VerdictSettings, repeat: int) -> dict[str, object]:
-    """Return the settings that a contract fixes, where they are not the usual ones, in plain JSON types."""
-    usual, found = VerdictSettings(), dict[str, object]()
-    for name in VerdictSettings.__slots__:
-        value = getattr(verdict, name)
-        if name != "flavour" and value != getattr(usual, name):
-            found[name] = list(value) if isinstance(value, tuple) else value
-    if repeat != 1:
-        found["repeat"] = repeat
-    return dict(msgspec.to_builtins(found))
-
-
-def settings_of(contract: Contract, flavour: str) -> tuple[VerdictSettings, int]:
-    """Return the settings that a contract fixes, and its number of attempts. Raises OtvalUsageError."""
-    values = {name: value for name, value in contract.settings.items() if name != "repeat"}
-    try:
-        settings = msgspec.convert({**values, "flavour": flavour}, VerdictSettings)
-    except msgspec.ValidationError as error:
-        raise OtvalUsageError(f"the contract has a setting that this version does not know: {error}") from None
-    return settings, int(contract.settings.get("repeat", 1))
 
 
 def settings_digest(dataset: Path) -> str:

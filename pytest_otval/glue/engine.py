@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -20,6 +20,8 @@ from pytest_otval.glue.logs import Logs
 from pytest_otval.glue.recording import Asked, Records
 from pytest_otval.ledger import Ledger, Line, read_run
 from pytest_otval.settings import Settings
+from pytest_otval.task.digest import task_digest
+from pytest_otval.task.source import FolderSource
 
 if TYPE_CHECKING:
     from pytest_otval.glue.folders import AtHand, TaskFolders
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_otval.stages.earlier import EarlierAttempts
     from pytest_otval.stages.machine import Machine
     from pytest_otval.stages.question import Known
+    from pytest_otval.task.source import TaskSource
 
 INSTALL_LOG = "runtimes.txt"
 """Of an item's evidence: what the installations of its runtimes said."""
@@ -43,6 +46,8 @@ class Engine:
         self._out = out
         self._writer = writer
         self._given: dict[str, Line] = {}
+        self._needs: tuple[AtHand, str] | None = None
+        """Of the task at hand, once one of its stages asked."""
 
     @cached_property
     def _run(self) -> Mapping[str, Any]:
@@ -177,12 +182,25 @@ class Engine:
 
     def _inputs(self, asked: Asked, at_hand: AtHand) -> str:
         """Return the digest of what the answer depends on besides task, stage and settings."""
-        from pytest_otval.stages.pinned import depends_on
+        from pytest_otval.stages.pinned import depends_on, needs_of
 
         stage = extensions.stages(self._config)[asked.stage]
         if stage.containers and self.trouble:
             return ""
-        return depends_on(self.machine, stage, asked.dataset.settings, asked.task, lambda: at_hand.task)
+
+        def needs() -> str:
+            if self._needs is None or self._needs[0] is not at_hand:
+                self._needs = (at_hand, needs_of(self.machine, at_hand.task))
+            return self._needs[1]
+
+        return depends_on(self.machine, stage, asked.dataset.settings, asked.task, needs)
+
+    def is_likely_known(self, nodeids: Sequence[str], source: TaskSource, task: str) -> bool:
+        """Whether all these items of a task may be told without asking; a guess for the order of work."""
+        if not (self._known_answers.looks and isinstance(source, FolderSource)):
+            return False
+        digest = task_digest(source.folder(task, Path()))
+        return all(self._known_answers.likely(nodeid, digest) for nodeid in nodeids)
 
     def _known_line(self, asked: Asked, digest: str, inputs: str, passes_only: bool = False) -> Line | None:
         """Return the line of an answer that stands; one of another run is written down here, too."""

@@ -31,6 +31,11 @@ class KnownAnswers:
         """Whether anything may be found."""
         return self._resume or self._reuse
 
+    def likely(self, id: str, task_digest: str) -> bool:
+        """Whether the item may have an answer that stands; a guess for the order of work."""
+        sources = [*([self._here] if self._resume else []), *([self._elsewhere] if self._reuse else [])]
+        return any(source.has_some(id, task_digest) for source in sources)
+
     def of(self, id: str, task_digest: str, inputs: str) -> Line | None:
         """Return the line of an answer that stands; ``cached_from`` names the run, empty for the one that goes on."""
         if self._resume and (found := self._here.of(id, task_digest, inputs)) is not None:

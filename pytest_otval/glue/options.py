@@ -154,6 +154,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="run nothing: write down tasks with their digests, stages, settings, images and what is expected",
     )
     group.addoption(
+        "--otval-strict-images",
+        action="store_true",
+        default=False,
+        help="with --otval-prepare-contract: fix images by their bytes too, not only by what they are made from",
+    )
+    group.addoption(
         "--otval-contract", default="", metavar="FILE", help="run what a contract says, and refuse where that changed"
     )
     group.addoption(
@@ -244,7 +250,7 @@ def option_of(setting: str) -> str:
 
 def contract_settings(config: pytest.Config) -> dict[str, Any]:
     """Return the settings of the command line that a contract fixes, where they are not the usual ones."""
-    from pytest_otval.contract.pinning import chosen_settings
+    from pytest_otval.contract.settings import chosen_settings
 
     settings = make_settings(config, Path(), "", "main")
     return chosen_settings(settings.verdict, settings.run.repeat)
@@ -288,6 +294,7 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         reuse=config.getoption("--otval-reuse"),
         contract=config.getoption("--otval-contract"),
         shard=config.getoption("--otval-shard"),
+        strict_images=config.getoption("--otval-strict-images"),
         prepare_contract=config.getoption("--otval-prepare-contract"),
         **{name: config.getoption(option_of(name)) for name in SUBMIT_OPTIONS},
         writer=writer,

@@ -52,7 +52,7 @@ def contract_of_items(session: pytest.Session) -> tuple[Contract, list[Wanted], 
     stages = extensions.stages(config)
     if any(stages[stage].containers for one in wanted for kinds in one.tasks.values() for stage in kinds):
         require_containers(config, None)
-    pinner = Pinner(engine.machine, stages)
+    pinner = Pinner(engine.machine, stages, strict=bool(config.getoption("--otval-strict-images")))
     return pinner.contract(wanted, submission_of(config)), wanted, pinner.files
 
 

@@ -14,8 +14,8 @@ from xdist.dsession import get_default_max_worker_restart  # type: ignore[import
 from xdist.workermanage import WorkerController, parse_tx_spec_config  # type: ignore[import-untyped]
 
 from pytest_otval.glue.locality import Outlooks
-from pytest_otval.glue.plan import PLAN
-from pytest_otval.glue.units import Look, Queue, Unit, make_units, needs_image, unit_of
+from pytest_otval.glue.plan import ENGINE, PLAN
+from pytest_otval.glue.units import Known, Look, Queue, Unit, make_units, needs_image, unit_of
 from pytest_otval.workspace import Workspace
 
 MOST_RETRIES = 2
@@ -37,10 +37,11 @@ class TaskScheduling:
     worker along, and by then little is left to be disturbed.
     """
 
-    def __init__(self, config: pytest.Config, outlook: Look) -> None:
+    def __init__(self, config: pytest.Config, outlook: Look, known: Known = lambda dataset, task, ids: False) -> None:
         self.config = config
         self.collection: Sequence[str] | None = None
         self._outlook = outlook
+        self._known = known
         self._wanted = len(parse_tx_spec_config(config))
         self._collected: dict[WorkerController, Sequence[str]] = {}
         self._queue = Queue()
@@ -108,7 +109,7 @@ class TaskScheduling:
         """Make units of what was collected, and give each worker its first; later, give new workers theirs."""
         if self.collection is None:
             self.collection = next(iter(self._collected.values()))
-            self._queue = Queue(make_units(self.collection, self._outlook))
+            self._queue = Queue(make_units(self.collection, self._outlook, self._known))
             # Where units are few, each worker gets one before any gets two.
             for node in self.nodes:
                 if self._queue:
@@ -205,4 +206,9 @@ class TaskScheduling:
 def make_scheduler(config: pytest.Config) -> TaskScheduling:
     """Return the scheduler of a run that has a plan."""
     workspace, force_build = Workspace.from_environment(), bool(config.getoption("--otval-force-build"))
-    return TaskScheduling(config, Outlooks(config.stash[PLAN].selection, workspace.root, force_build).get)
+    selection, engine = config.stash[PLAN].selection, config.stash[ENGINE]
+
+    def known(dataset: str, task: str, ids: Sequence[str]) -> bool:
+        return bool(engine.is_likely_known(ids, selection[dataset].source, task))
+
+    return TaskScheduling(config, Outlooks(selection, workspace.root, force_build).get, known)

@@ -19,6 +19,9 @@ from pytest_otval.task.index import TASK_TOML
 Look = Callable[[str, str, bool], Outlook]
 """Tells what is known of a task, by its dataset, its name, and whether its image matters."""
 
+Known = Callable[[str, str, Sequence[str]], bool]
+"""Tells whether items of a task, by its dataset and name, are likely to be answered already."""
+
 QUICK_TOGETHER = 8
 """How many quick units a worker gets at a time: telling it of each costs more than running it."""
 
@@ -43,25 +46,28 @@ class Unit:
     """What they took in earlier runs."""
     quick: bool = False
     """Whether no item starts a container."""
+    known: bool = False
+    """Whether all items are likely to be answered already."""
 
 
-def make_units(collection: Sequence[str], outlook: Look) -> list[Unit]:
+def make_units(collection: Sequence[str], outlook: Look, known: Known = lambda dataset, task, ids: False) -> list[Unit]:
     """Return the units of a collection of node ids, in its order."""
     numbers: dict[str, deque[int]] = {}
     for number, nodeid in enumerate(collection):
         numbers.setdefault(unit_of(nodeid), deque()).append(number)
-    return [_unit(name, items, collection, outlook) for name, items in numbers.items()]
+    return [_unit(name, items, collection, outlook, known) for name, items in numbers.items()]
 
 
-def _unit(name: str, items: deque[int], collection: Sequence[str], outlook: Look) -> Unit:
+def _unit(name: str, items: deque[int], collection: Sequence[str], outlook: Look, known: Known) -> Unit:
     parts = name.split("/")
     if not name.endswith(f"/{TASK_TOML}") or len(parts) != 5:
         return Unit(items)
     stages = [collection[item].rpartition("::")[2] for item in items]
     quick = not any(map(needs_image, stages))
-    known = outlook(parts[1], parts[3], not quick)
-    times = [known.seconds[stage] for stage in stages if stage in known.seconds]
-    return Unit(items, known.image, known.ready, sum(times) if times else None, quick)
+    about = outlook(parts[1], parts[3], not quick)
+    times = [about.seconds[stage] for stage in stages if stage in about.seconds]
+    is_known = known(parts[1], parts[3], [collection[item] for item in items])
+    return Unit(items, about.image, about.ready, sum(times) if times else None, quick, is_known)
 
 
 def needs_image(stage: str) -> bool:
@@ -70,17 +76,17 @@ def needs_image(stage: str) -> bool:
 
 
 def in_order(units: Sequence[Unit]) -> list[Unit]:
-    """Return units in the order they are handed out."""
-    known = [unit.seconds for unit in units if unit.seconds is not None]
-    usual = fmean(known) if known else 0.0
+    """Return units in the order they are handed out: what is answered already comes last."""
+    times = [unit.seconds for unit in units if unit.seconds is not None]
+    usual = fmean(times) if times else 0.0
     places: dict[Hashable, int] = {}
     keys = []
     for number, unit in enumerate(units):
         seconds = usual if unit.seconds is None else unit.seconds
         size = math.frexp(seconds)[1] if seconds > 1 else 0
         place = places.setdefault((size, unit.image), number) if unit.image else number
-        keys.append((-size, place, -seconds, number))
-    return [units[number] for _, _, _, number in sorted(keys)]
+        keys.append((unit.known, -size, place, -seconds, number))
+    return [units[key[-1]] for key in sorted(keys)]
 
 
 @dataclass(slots=True)

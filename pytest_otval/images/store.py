@@ -90,6 +90,17 @@ class Images:
         plan = self.plan(request)
         return (not plan.steps and plan.base.file is not None) or self._stored(plan) is not None
 
+    def content(self, request: ImageRequest) -> str:
+        """Return the content digest of a request's image; empty where it is not in the store.
+
+        Raises Conclusion as ``plan`` does.
+        """
+        plan = self.plan(request)
+        if not plan.steps and plan.base.file is not None:
+            return ""
+        image = self._stored(plan)
+        return "" if image is None else image.content
+
     def base_files(self, request: ImageRequest) -> Files:
         """Return the files of the base that a request's image was built from; none where it is its own base.
 

@@ -5,7 +5,7 @@ One TOML file a site, ``clusters/NAME.toml``. Unknown keys are errors, since a m
 
 from pytest_otval.profile.facts import Fact
 from pytest_otval.profile.images import ImageNames, Recipe, RegistriesSection
-from pytest_otval.profile.load import PACKAGED, load_profile
+from pytest_otval.profile.load import PACKAGED, load_profile, profile_file
 from pytest_otval.profile.machine import BudgetSection, BuildSection, QuotaSection, SetupSection
 from pytest_otval.profile.model import Profile
 from pytest_otval.profile.slurm import PartitionSection, SlurmSection
@@ -27,4 +27,5 @@ __all__ = [
     "SlurmSection",
     "StorageSection",
     "load_profile",
+    "profile_file",
 ]

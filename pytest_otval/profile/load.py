@@ -40,6 +40,11 @@ def load_profile(name: str, rootdir: Path | None = None) -> Profile:
         raise OtvalUsageError(f"{file}: {_first_error(error)}") from None
 
 
+def profile_file(name: str, rootdir: Path | None = None) -> Path:
+    """Return the file of a profile, looked for as ``load_profile`` does. Raises OtvalUsageError where there is none."""
+    return _find(name, _folders(rootdir or Path.cwd()))
+
+
 def _read_below(file: Path, name: object, folders: Sequence[Path]) -> dict[str, Any]:
     if not isinstance(name, str):
         raise OtvalUsageError(f"{file}: extends: must be the name of a profile")

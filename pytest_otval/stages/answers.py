@@ -23,6 +23,12 @@ class EarlierAnswers:
         """``settings_digest`` is that of this run: answers under other settings do not count, nor do errors."""
         self._runs = tuple(runs)
         self._settings_digest = settings_digest
+        self._digests: set[int] = set()
+        """Hashes of items with the digests of their tasks, once the ledgers are read."""
+
+    def has_some(self, id: str, task_digest: str) -> bool:
+        """Whether an item has an answer over the same files; the rest of the question may be another."""
+        return id in self._index and hash((id, task_digest)) in self._digests
 
     def of(self, id: str, task_digest: str, inputs: str) -> tuple[Path, Line] | None:
         """Return the run and the line of an item's latest answer over the same task and inputs; None: there is none."""
@@ -51,6 +57,7 @@ class EarlierAnswers:
             for offset, line in lines_of(path, "result"):
                 if line["settings_digest"] == self._settings_digest and line["verdict"] != "error":
                     index[line["id"]].append((number, offset))
+                    self._digests.add(hash((line["id"], line["task_digest"])))
         return index
 
 

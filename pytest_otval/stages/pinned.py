@@ -13,6 +13,8 @@ from functools import cache
 
 from pytest_otval.checks.version import package_version
 from pytest_otval.core import REASONS, Conclusion, Verdict
+from pytest_otval.images.model import ImageRequest
+from pytest_otval.images.store import Images
 from pytest_otval.runtimes.mount import Supply, agent_supply, verifier_supply
 from pytest_otval.runtimes.record import Reference
 from pytest_otval.stages.machine import Machine
@@ -34,6 +36,8 @@ class PinnedImage:
 
     key: str
     base: str
+    content: str
+    """Its content digest; empty where it is not in the store."""
 
 
 def pinned_images(machine: Machine, task: Task) -> tuple[PinnedImage, ...]:
@@ -43,21 +47,17 @@ def pinned_images(machine: Machine, task: Task) -> tuple[PinnedImage, ...]:
     GPU does not matter. Raises Conclusion of a class that is an error, as where no registry answers.
     """
     try:
-        _require_runnable(task)
-        plans = [machine.images.plan(request) for request in image_requests(task)]
+        require_runnable(task, here=False)
+        return tuple(_pinned(machine.images, request) for request in image_requests(task))
     except Conclusion as conclusion:
         if REASONS[conclusion.reason].verdict is Verdict.ERROR:
             raise
         return ()
-    return tuple(PinnedImage(plan.key, plan.base.name) for plan in plans)
 
 
-def _require_runnable(task: Task) -> None:
-    try:
-        require_runnable(task)
-    except Conclusion as conclusion:
-        if conclusion.reason != "no-gpu":
-            raise
+def _pinned(images: Images, request: ImageRequest) -> PinnedImage:
+    plan = images.plan(request)
+    return PinnedImage(plan.key, plan.base.name, images.content(request))
 
 
 def pinned_runtimes(machine: Machine, task: Task) -> tuple[Reference, ...]:
@@ -83,7 +83,7 @@ def inapplicable(machine: Machine, task: Task, stage: Stage) -> str:
     if not stage.containers:
         return ""
     try:
-        _require_runnable(task)
+        require_runnable(task, here=False)
         plans = [machine.images.plan(request) for request in image_requests(task)]
         mapping = next(filter(None, (plan.needs_uid_mapping for plan in plans)), None)
         if mapping and not machine.sandbox.maps_uids:
@@ -98,27 +98,36 @@ def inapplicable(machine: Machine, task: Task, stage: Stage) -> str:
     return ""
 
 
-def depends_on(machine: Machine, stage: Stage, settings: DatasetSettings, name: str, task: Callable[[], Task]) -> str:
+def needs_of(machine: Machine, task: Task) -> str:
+    """Return a digest of what a task's containers are made of, its images and runtimes, the same for all its stages.
+
+    Empty where it cannot be told: there is no image, or the task asks for variables of the host.
+    """
+    try:
+        if "${" in config_of(task).model_dump_json():
+            return ""
+        require_runnable(task, here=False)
+        images = [machine.images.plan(request).key for request in image_requests(task)]
+    except Conclusion:
+        return ""
+    return _digest(images, [str(supply) for supply in _supplies(machine, task)])
+
+
+def depends_on(machine: Machine, stage: Stage, settings: DatasetSettings, name: str, needs: Callable[[], str]) -> str:
     """Return a digest of all that an answer depends on besides task, stage and verdict settings, as 16 hex digits.
 
     That is: images, runtimes, settings of the dataset, number of attempts, and the code that decides. Empty where it
-    cannot be told, as for a stage of another plugin or a task that asks for variables of the host. ``task`` loads the
-    task of this name, where its files have to be looked at.
+    cannot be told, as for a stage of another plugin. ``needs`` tells of the task of this name what ``needs_of`` does,
+    and is called for stages with containers.
     """
     if stage not in STAGES:
         return ""
     if not stage.containers:
         version = machine.checks_version
         return _digest(version, settings.oracle, repr(settings.allow), settings.harbor_lint) if version else ""
-    try:
-        if "${" in config_of(loaded := task()).model_dump_json():
-            return ""
-        images = [image.key for image in pinned_images(machine, loaded)]
-    except Conclusion:
-        return ""
-    runtimes = [str(supply) for supply in _supplies(machine, loaded)]
     count = machine.settings.run.repeat if stage.repeats else 1
-    return _digest(_version(), images, runtimes, _of_dataset(settings, name, stage), count)
+    found = needs()
+    return _digest(_version(), found, _of_dataset(settings, name, stage), count) if found else ""
 
 
 @cache

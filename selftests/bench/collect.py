@@ -20,6 +20,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_otval.contract.file import sealed, write_contract
+from pytest_otval.contract.model import Contract, DatasetPin, TaskPin
+
+CONTRACT = "thousand.json"
+
 PLUGIN = """
 from pytest_otval.stages.spec import Stage
 
@@ -49,8 +54,18 @@ def cases(dataset: str, names: list[str]) -> list[Case]:
         Case("one task by --otval-tasks", [dataset, "--otval-tasks", middle], 0.6),
         Case("ten by --otval-limit", [dataset, "--otval-limit", "10"]),
         Case("1,000 node ids", thousand),
+        Case("1,000 by a contract", [f"--otval-contract={CONTRACT}"], 0.6),
         Case("nothing but the start", ["--version", "--version"]),
     ]
+
+
+def write_contract_of_some(root: Path, names: list[str]) -> None:
+    """Write a contract of 1,000 tasks; digests are wrong, since listing looks at no file of a task."""
+    some = names[:: max(1, len(names) // 1000)]
+    tasks = {name: TaskPin(f"{number:064x}", ()) for number, name in enumerate(some)}
+    pin = DatasetPin(settings="", stages=(("static", "build", "oracle", "noop"),), tasks=tasks)
+    whole = Contract(1, "", settings={}, uids="own", versions={}, datasets={"many": pin})
+    write_contract(root / CONTRACT, sealed(whole))
 
 
 def make(root: Path, number: int) -> list[str]:
@@ -93,6 +108,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         root = (chosen.at or Path(scratch)).absolute()
         names = make(root, chosen.tasks)
+        write_contract_of_some(root, names)
         todo = [
             Case(case.what, [*case.args, "--co", "-qq", "-p", "no:cacheprovider"], case.cpu_goal)
             for case in cases("datasets/many", names)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import time
 from pathlib import Path
 
@@ -98,6 +99,31 @@ def test_a_killed_controller_goes_on(localslurm):
     localslurm.wait_for(job, "COMPLETED")
 
 
+def test_a_killed_slurmd_leaves_its_jobs_alone(localslurm):
+    job = localslurm.submit("sleep 3; echo done", "-w", "n1")
+    localslurm.wait_for(job, "RUNNING")
+    localslurm.fault("kill", "slurmd", "n1")
+    localslurm.fault("up")
+    localslurm.wait_for(job, "COMPLETED")
+    assert localslurm.output(job) == "done\n"
+
+
+def test_memory_that_was_not_asked_for_ends_a_job(localslurm):
+    job = localslurm.submit("python3 -c 'import time; x = bytearray(600 << 20); time.sleep(60)'")
+    localslurm.wait_for(job, "FAILED", "OUT_OF_MEMORY", "CANCELLED")
+    assert "memory limit" in localslurm.output(job)
+
+
+def test_an_urgent_job_takes_the_place_of_others_which_start_again(localslurm):
+    job = localslurm.submit('echo "life $SLURM_RESTART_COUNT"; [ "$SLURM_RESTART_COUNT" ] || sleep 600')
+    localslurm.until(lambda: localslurm.output(job))
+    urgent = localslurm.submit("true", "-p", "urgent", "-N2", "--exclusive")
+    localslurm.wait_for(urgent, "COMPLETED")
+    localslurm.wait_for(job, "COMPLETED")
+    lives = [line for line in localslurm.output(job).splitlines() if line.startswith("life")]
+    assert lives == ["life ", "life 1"]
+
+
 @pytest.mark.slow
 def test_a_lost_node_gives_its_job_to_the_other(localslurm):
     job = localslurm.submit('hostname; [ "$SLURM_RESTART_COUNT" ] || sleep 600', "--requeue")
@@ -119,6 +145,14 @@ def test_stop_leaves_nothing():
         localslurm.until(lambda: any("sleep" in line for line in running_below(localslurm.folder)))
     assert running_below(localslurm.folder) == []
     assert not localslurm.folder.exists()
+
+
+@pytest.mark.parametrize("folder", ["/tmp/otval-slurm", "/var/tmp/x", "/tmp/../tmp/x", "/var/lib/a b", "/run/$(id)"])
+def test_a_folder_that_nodes_would_hide_is_refused(folder):
+    result = subprocess.run([SCRIPT, folder, "start"], capture_output=True, text=True, check=False)
+    assert result.returncode == 4
+    assert result.stderr.count("\n") == 1
+    assert not Path(folder).exists()
 
 
 @pytest.mark.parametrize("words", [("down", "n9"), ("down", "/etc"), ("kill", "munged"), ("fill",), ("nothing",)])

@@ -6,6 +6,10 @@ import os
 
 import pytest
 
+from pytest_otval.contract.file import read_contract
+from pytest_otval.contract.model import ImagePin
+from pytest_otval.images.model import ImageConfig
+from pytest_otval.images.record import Record, image_path, write_record
 from selftests.glue.conftest import ids
 
 pytest_plugins = ["pytester"]
@@ -263,3 +267,48 @@ def test_without_containers_only_a_contract_of_files_can_be_made(project, contra
 def test_a_shard_without_a_contract_is_refused(project):
     project.dataset()
     assert "--otval-shard is a part of a contract" in project.run("datasets/demo", "--otval-shard", "1/2").refusal
+
+
+def test_images_can_be_fixed_by_their_bytes(project, contract, monkeypatch):
+    """The image is put there by hand: nothing is built here."""
+    folder = project.dataset(tasks={"a": {}})
+    (folder / "tasks" / "a" / "environment").mkdir()
+    (folder / "tasks" / "a" / "environment" / "Dockerfile").write_text("FROM debian:bookworm-slim\n")
+    words = ["--otval-strict-images", "datasets/demo", "-m", "noop"]
+    refusal = project.run(f"--otval-prepare-contract={contract}", *words).refusal
+    assert refusal == "--otval-strict-images: the image of demo/a is not made yet: run `-m build` first"
+    prepare(project, contract, "datasets/demo", "-m", "noop")
+    (image,) = read_contract(contract).images
+    content = "1" * 64
+
+    def write(content):
+        record = Record(image.key, content, image.base, 0, ImageConfig(), True)
+        write_record(project.workspace / "images", record)
+        image_path(project.workspace / "images", image.key).touch()
+
+    write(content)
+    prepare(project, contract, *words)
+    assert read_contract(contract).images == (ImagePin(image.key, image.base, content),)
+    assert replay(project, contract).status == 0
+    write("2" * 64)
+    assert "drift: images: demo/a: its image has other bytes" in replay(project, contract).lines
+
+
+def test_drift_is_refused_with_workers_too(project, contract):
+    folder = project.dataset()
+    prepare(project, contract)
+    byte(folder / "tasks" / "a")
+    outcome = replay(project, contract, "-n", "2", process=True)
+    assert outcome.status == 4
+    assert "drift: tasks: demo/a: task.toml changed" in outcome.lines
+    assert not project.runs[-1].exists()
+
+
+def test_a_run_of_a_contract_goes_on(project, contract):
+    project.dataset(tasks={"a": {"noop": "no-start"}, "b": {}})
+    prepare(project, contract, "datasets/demo", "-m", "noop")
+    assert replay(project, contract, "--otval-shard", "2/2").status == 0
+    run = project.runs[-1]
+    result = project.pytester.runpytest_inprocess("-p", "otval_stub", f"--otval-resume={run}", "--otval-shard=")
+    assert int(result.ret) == 8
+    assert "not asked again: 1 answers of this run" in result.outlines
