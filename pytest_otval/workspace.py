@@ -66,7 +66,19 @@ def scratch(path: str = "") -> Path:
     ``path`` is the profile's, with ``$VARIABLES``. One sub-folder a user, private to it, so that two users of a node
     never meet. Raises OtvalUsageError.
     """
-    base = Path(os.environ.get("OT_SCRATCH") or os.path.expandvars(path) or tempfile.gettempdir())
+    return _own(Path(os.environ.get("OT_SCRATCH") or os.path.expandvars(path) or tempfile.gettempdir()))
+
+
+def node_folder() -> Path:
+    """Return the folder of this user that all of its jobs on this node see, where each has a $TMPDIR of its own.
+
+    Raises OtvalUsageError.
+    """
+    shared = Path("/dev/shm")
+    return _own(shared if os.access(shared, os.W_OK) else Path(tempfile.gettempdir()))
+
+
+def _own(base: Path) -> Path:
     own = base / f"otval-{os.getuid()}"
     own.mkdir(mode=0o700, parents=True, exist_ok=True)
     facts = own.lstat()

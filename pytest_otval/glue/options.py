@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from pytest_otval.core import LEVELS, OtvalUsageError, Severity
+from pytest_otval.glue.numbers import positive_integer
+from pytest_otval.glue.submit_options import SUBMIT_OPTIONS, add_submit_options
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
 from pytest_otval.workspace import Workspace
 
@@ -178,13 +180,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--otval-cluster", default="", metavar="NAME", help="cluster profile (default $OT_CLUSTER, else local)"
     )
-
-
-def positive_integer(text: str) -> int:
-    """Return a number of at least 1. Raises ArgumentTypeError, which argparse shows."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
-    return int(text)
+    add_submit_options(group)
 
 
 def positive_number(text: str) -> float:
@@ -300,6 +296,7 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         shard=config.getoption("--otval-shard"),
         strict_images=config.getoption("--otval-strict-images"),
         prepare_contract=config.getoption("--otval-prepare-contract"),
+        **{name: config.getoption(option_of(name)) for name in SUBMIT_OPTIONS},
         writer=writer,
     )
     return Settings(run, verdict)

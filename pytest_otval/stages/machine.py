@@ -18,7 +18,7 @@ from pytest_otval.images.locks import sweep_half
 from pytest_otval.images.model import Image, ImageRequest
 from pytest_otval.images.pulling import Puller
 from pytest_otval.images.registry import Registry
-from pytest_otval.images.staging import Staging, is_remote, sweep_staged
+from pytest_otval.images.staging import Staging, staging_of, sweep_staged
 from pytest_otval.images.steps import base_plan
 from pytest_otval.images.store import Images
 from pytest_otval.leaks.scan import scan_version
@@ -30,13 +30,14 @@ from pytest_otval.sandbox.apptainer import FLAVOURS, ApptainerSandbox
 from pytest_otval.sandbox.budget import node_budget
 from pytest_otval.sandbox.leftovers import OwnScratch, sweep
 from pytest_otval.sandbox.probe import apptainer_maker, choose_flavour
+from pytest_otval.sandbox.slots import Slots
 from pytest_otval.sandbox.toolbox import ensure_toolbox
 from pytest_otval.settings import Settings
 from pytest_otval.trial.agents.base import Agent
 from pytest_otval.trial.agents.noop import Noop
 from pytest_otval.trial.agents.oracle import Oracle
 from pytest_otval.trial.layer import Bench
-from pytest_otval.workspace import Workspace, scratch
+from pytest_otval.workspace import Workspace, node_folder, scratch
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,9 @@ class Machine:
         """The sandbox in the run's flavour. Raises Conclusion ``missing-tool``."""
         toolbox = ensure_toolbox(self._workspace.images)
         flavour = FLAVOURS[self.settings.verdict.flavour]
-        return ApptainerSandbox(flavour, toolbox, self.scratch, self.profile.network.public)
+        at_once = self.profile.slurm.container_starts if self.profile.slurm is not None else None
+        starts = Slots(node_folder(), "start", at_once)
+        return ApptainerSandbox(flavour, toolbox, self.scratch, self.profile.network.public, starts)
 
     @cached_property
     def admission(self) -> Admission:
@@ -182,10 +185,7 @@ class Machine:
 
     @cached_property
     def _staging(self) -> Staging | None:
-        wanted = self.profile.scratch.stage_images
-        if wanted == "never" or (wanted == "auto" and not is_remote(self._workspace.images)):
-            return None
-        return Staging(scratch(self.profile.scratch.path))
+        return staging_of(self.profile, self._workspace.images)
 
     def close(self) -> None:
         """Write down what waits, and give back the scratch folder but for what the user wants to keep."""

@@ -1,0 +1,112 @@
+"""In front of a submitted run: what its jobs answer becomes pytest's ordinary reports, as if it had run here.
+
+An item whose answer has come goes through pytest's own protocol, in which it asks nothing. Leaving harms nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_otval.cluster.watch import View, Watch, cancel, state_line
+from pytest_otval.glue.contracting import write_line
+from pytest_otval.glue.plan import ENGINE
+from pytest_otval.glue.progress import begin_line, duration
+from pytest_otval.glue.stop import STOPPED
+
+LOOK_SECONDS = 2.0
+"""Between two questions to Slurm: one call for all jobs of a run, which takes it milliseconds."""
+READ_SECONDS = 0.5
+SILENCE_SECONDS, QUIET_SECONDS = 10.0, 60.0
+"""A line comes after the first if what it says has changed, and after the second anyway."""
+
+
+def follow(session: pytest.Session, run: Path) -> None:
+    """Report answers until all have come, or nothing more will. Raises OtvalUsageError, KeyboardInterrupt."""
+    watch, told = Watch(run), _Told(session.config)
+    items = {item.nodeid: item for item in session.items}
+    detached = _Detached(run)
+    session.config.pluginmanager.register(detached, "otval-detached")
+    progress = session.config.pluginmanager.getplugin("otval-progress")
+    if progress is not None:
+        session.config.pluginmanager.unregister(progress)
+    looked = 0.0
+    while True:
+        _report(session, items, watch.lines())
+        if time.monotonic() - looked >= LOOK_SECONDS:
+            view, looked = watch.look(), time.monotonic()
+            told.tell(view)
+            if view.over:
+                _report(session, items, watch.lines())
+                detached.over = True
+                return
+        if (run / STOPPED).exists():
+            cancel(run, (run / STOPPED).read_text().strip())
+        time.sleep(READ_SECONDS)
+
+
+def _report(session: pytest.Session, items: dict[str, pytest.Item], lines: Iterable[dict[str, Any]]) -> None:
+    for line in lines:
+        item = items.pop(line["id"], None)
+        if item is None:
+            continue
+        session.config.stash[ENGINE].give(line)
+        session.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+
+
+class _Told:
+    """Writes now and then how the run stands."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._last = ""
+        self._spoke = -QUIET_SECONDS
+        self._began = time.monotonic()
+        self._done_before: int | None = None
+
+    def tell(self, view: View) -> None:
+        """Write a line if it is time for one."""
+        if self._done_before is None:
+            self._done_before = view.done
+        now = time.monotonic()
+        text = state_line(view)
+        silence = now - self._spoke
+        if silence < SILENCE_SECONDS or (text == self._last and silence < QUIET_SECONDS):
+            return
+        self._spoke, self._last = now, text
+        reporter = self._config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None:
+            begin_line(reporter)
+        write_line(self._config, f"otval: {text}{self._left(view, now)}")
+
+    def _left(self, view: View, now: float) -> str:
+        fresh = view.done - (self._done_before or 0)
+        if not fresh or view.over:
+            return ""
+        return f"; about {duration((now - self._began) / fresh * (view.items - view.done))} left"
+
+
+class _Detached:
+    """Says, where this process ends before the run, that it goes on."""
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self.over = False
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Say how to come back."""
+        from pytest_otval.glue.submitting import commands
+
+        if not self.over:
+            terminalreporter.write_line("detached: the jobs go on without this process", yellow=True)
+            for line in commands(self._run):
+                terminalreporter.write_line(f"  {line}")
