@@ -101,16 +101,23 @@ class PatchedDataset:
             raise OtvalUsageError(f"there is no adapter {recipe.adapter!r}")
         return harbor_tasks(fetched(recipe, self.folder, self._sources))
 
+    def tasks_of_source(self) -> Tasks:
+        """Return the tasks of its source. Raises SourceError, OtvalUsageError."""
+        return self.tasks(read_recipe(self.folder))
+
+    @property
+    def recipe(self) -> str:
+        """A digest of what makes tasks of the source."""
+        return recipe_digest(self._script, self.patches)
+
     def _fetch(self, arguments: argparse.Namespace) -> int:
         print(f"{self.name}: {fetch(read_recipe(self.folder), self.folder, self._sources)}")
         return 0
 
     def _prepare(self, arguments: argparse.Namespace) -> int:
-        recipe = read_recipe(self.folder)
-        tasks = _first(self.tasks(recipe), arguments.limit)
-        digest = recipe_digest(self._script, self.patches)
+        tasks = _first(self.tasks_of_source(), arguments.limit)
         told = _Told(self.name)
-        prepared = make(tasks, self.patches, digest, self.folder, self.target, told.say)
+        prepared = make(tasks, self.patches, self.recipe, self.folder, self.target, told.say)
         told.end()
         if arguments.folders:
             self._unpack()
@@ -184,7 +191,7 @@ class PatchedDataset:
 
     def _copies(self) -> Iterator[tuple[TaskEditor, dict[str, bytes]]]:
         """Yield each task of the source as a copy to be changed, with its files as they are."""
-        for task in self.tasks(read_recipe(self.folder)):
+        for task in self.tasks_of_source():
             if isinstance(task, Refused):
                 continue
             with _copied(task) as folder:

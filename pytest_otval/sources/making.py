@@ -15,6 +15,7 @@ import shutil
 import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -84,6 +85,8 @@ class Prepared:
     refused: list[Refused] = field(default_factory=list)
     taken: int = 0
     """Parts that were there already."""
+    names: set[str] = field(default_factory=set)
+    """Of all tasks of the source, of those that are refused, too."""
 
     def applied(self) -> Counter[str]:
         """Return to how many tasks each patch was applied."""
@@ -128,7 +131,6 @@ def make(
             prepared.tasks += part.made
             prepared.taken += part.taken
             say(f"{len(prepared.tasks)} tasks")
-    _no_two(prepared.tasks)
     _finish(prepared, dataset, work, set(names))
     old = target.with_name(f".{target.name}.old")
     shutil.rmtree(old, ignore_errors=True)
@@ -186,6 +188,9 @@ def _each(tasks: Iterable[Raw | Refused], folder: Path, prepared: Prepared) -> I
         if isinstance(task, Refused):
             prepared.refused.append(task)
             continue
+        if task.name in prepared.names:
+            raise SourceError(f"two tasks of the source are called {printable(task.name)}")
+        prepared.names.add(task.name)
         if not NAME.fullmatch(task.name):
             prepared.refused.append(Refused(task.name, "name", "its name cannot stand in a node id"))
             continue
@@ -209,14 +214,15 @@ def _in_parallel(
     global _PATCHES
     _PATCHES = patches
     count = processes or len(os.sched_getaffinity(0))
-    waiting: deque[Any] = deque()
-    with multiprocessing.get_context("fork").Pool(count) as pool:
+    waiting: deque[Future[_MadePart]] = deque()
+    # Unlike a pool of multiprocessing, it does not wait for ever for a process that was killed.
+    with ProcessPoolExecutor(count, multiprocessing.get_context("fork")) as pool:
         for part in parts:
-            waiting.append(pool.apply_async(_make_part, (part, list(known))))
+            waiting.append(pool.submit(_make_part, part, list(known)))
             if len(waiting) > 2 * count:
-                yield waiting.popleft().get()
+                yield waiting.popleft().result()
         while waiting:
-            yield waiting.popleft().get()
+            yield waiting.popleft().result()
 
 
 def _make_part(part: _Part, known: Sequence[Path]) -> _MadePart:
@@ -276,12 +282,6 @@ def _take(file: Path, target: Path) -> None:
             os.link(source, place)
         except OSError:
             shutil.copyfile(source, place)
-
-
-def _no_two(tasks: Iterable[Made]) -> None:
-    for name, count in Counter(task.name for task in tasks).most_common(1):
-        if count > 1:
-            raise SourceError(f"{count} tasks of the source are called {name}")
 
 
 def _finish(prepared: Prepared, dataset: Path, work: Path, names: set[str]) -> None:

@@ -1,0 +1,246 @@
+"""A whole small dataset: source, patches, Parquet, and what its patch.py tells."""
+
+import hashlib
+import json
+import os
+import subprocess
+
+import pytest
+
+from pytest_otval.sources import making
+from pytest_otval.sources.dataset import PatchedDataset
+from pytest_otval.sources.making import Refused
+from pytest_otval.sources.patches import Patch
+from pytest_otval.task.source import source_of
+from pytest_otval.workspace import Workspace
+from selftests.checks.conftest import write_task
+from selftests.sources.test_patches import patch
+
+TOML = '[dataset]\nname = "org/small"\n[otval.source]\n{source}\n'
+
+
+@pytest.fixture
+def small(tmp_path):
+    """Return what makes the dataset over three tasks, two of which are to be repaired."""
+    (tmp_path / "ws").mkdir()
+    folder = tmp_path / "datasets" / "small"
+    folder.mkdir(parents=True)
+    (folder / "patch.py").write_text("# none\n")
+    for name, text in (("a", "wrong"), ("b", "fine"), ("c", "wrong")):
+        write_task(tmp_path / "origin" / "tasks" / name, {"notes.txt": f"{text}\n"})
+
+    def make(patches=(), source=f'kind = "local"\npath = "{tmp_path}/origin"'):
+        (folder / "dataset.toml").write_text(TOML.format(source=source))
+        return PatchedDataset(str(folder / "patch.py"), patches, Workspace(tmp_path / "ws"))
+
+    make.root = tmp_path
+    make.target = tmp_path / "ws" / "datasets" / "small"
+    return make
+
+
+def said(capsys, dataset, *words):
+    capsys.readouterr()
+    status = dataset.main(list(words))
+    out, err = capsys.readouterr()
+    return status, out.splitlines(), err.splitlines()
+
+
+def content(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def notes(target, tmp_path):
+    source = source_of(target)
+    return {
+        name: (source.folder(name, tmp_path / "out") / "notes.txt").read_text().strip() for name in source.names()[0]
+    }
+
+
+def test_from_source_to_tasks(small, capsys, tmp_path):
+    dataset = small([patch()])
+    assert said(capsys, dataset, "status")[1] == ["source: fetched", f"tasks: not prepared in {small.target}"]
+    status, out, _ = said(capsys, dataset, "prepare")
+    assert (status, out) == (0, ["spelling (spelling): 2 tasks", "small: 3 tasks, 0 refused, 0 errors"])
+    assert notes(small.target, tmp_path) == {"a": "right", "b": "fine", "c": "right"}
+    assert json.loads((small.target / "provenance.json").read_text())["patches"] == {"spelling": 2}
+    assert said(capsys, dataset, "status")[1][1] == f"tasks: prepared in {small.target}"
+
+
+def test_made_again_it_is_the_same_bytes_and_no_part_is_made_twice(small, capsys, monkeypatch):
+    dataset = small([patch()])
+    said(capsys, dataset, "prepare")
+    before = content(small.target)
+    monkeypatch.setattr(making, "_pack", None)
+    assert said(capsys, dataset, "prepare")[0] == 0
+    assert content(small.target) == before
+
+
+def test_made_elsewhere_it_is_the_same_bytes(small, capsys, tmp_path):
+    said(capsys, small([patch()]), "prepare")
+    before = content(small.target)
+    other = small([patch()])
+    other._workspace = Workspace(tmp_path / "other")
+    (tmp_path / "other").mkdir()
+    said(capsys, other, "prepare")
+    assert content(tmp_path / "other" / "datasets" / "small") == before
+
+
+def test_after_an_interruption_what_was_made_is_taken(small, capsys, monkeypatch):
+    monkeypatch.setattr(making, "PART_TASKS", 1)
+    dataset = small([patch()])
+    real = making._take
+    taken = []
+
+    def killed(file, target):
+        if len(taken) == 2:
+            raise KeyboardInterrupt
+        taken.append(target.name)
+        real(file, target)
+
+    monkeypatch.setattr(making, "_take", killed)
+    with pytest.raises(KeyboardInterrupt):
+        dataset.main(["prepare"])
+    assert not small.target.exists()
+    monkeypatch.setattr(making, "_take", real)
+    prepared = making.make(
+        dataset.tasks_of_source(), dataset.patches, dataset.recipe, dataset.folder, small.target, print, 1
+    )
+    assert (len(prepared.tasks), prepared.taken) == (3, 2)
+
+
+def test_another_patch_makes_all_anew(small, capsys):
+    said(capsys, small([patch()]), "prepare")
+    before = content(small.target)
+    dataset = small([patch(new="good")])
+    (dataset.folder / "patch.py").write_text("# another\n")
+    said(capsys, dataset, "prepare")
+    assert content(small.target).keys() != before.keys()
+
+
+def test_as_folders(small, capsys):
+    assert said(capsys, small([patch()]), "prepare", "--folders")[0] == 0
+    assert (small.target / "tasks" / "a" / "notes.txt").read_text() == "right\n"
+    assert (small.target / "tasks" / "a" / "tests" / "test.sh").stat().st_mode & 0o111
+
+
+def test_a_patch_of_no_use_is_an_error(small, capsys):
+    status, out, _ = said(capsys, small([patch(), patch("other", old="absent")]), "prepare")
+    assert status == 1
+    assert "error: other: no task needs it: the source was repaired, or the patch was never right; remove it" in out
+    assert said(capsys, small([patch(), patch("other", old="absent")]), "check")[0] == 1
+    assert said(capsys, small([patch()]), "check") == (0, ["small: 3 tasks looked at, 1 patches, 0 errors"], [])
+
+
+def test_the_diff_shows_what_patches_change(small, capsys):
+    status, out, _ = said(capsys, small([patch()]), "diff", "a")
+    assert status == 0
+    assert [
+        line for line in out if line.startswith(("-", "+")) and "notes" not in line and "task.toml" not in line
+    ] == [
+        "-wrong",
+        "+right",
+        "+",
+        "+[metadata.otval.patches]",
+        '+spelling = "spelling"',
+    ]
+    assert said(capsys, small([patch()]), "diff", "b")[1] == []
+    assert said(capsys, small([patch()]), "diff", "nothing")[2] == ["error: small has no task 'nothing'"]
+
+
+def test_records_that_give_no_task_are_told_with_their_reason(small, capsys, monkeypatch):
+    dataset = small()
+    tasks = list(dataset.tasks_of_source())
+
+    class Bad:
+        name = "bad name"
+
+    found = [Refused("row 7", "cut-ids", "ids end at a blank"), tasks[0], Bad(), *tasks[1:]]
+    monkeypatch.setattr(PatchedDataset, "tasks", lambda self, recipe: found)
+    status, out, _ = said(capsys, dataset, "prepare")
+    assert status == 0
+    assert out[:4] == [
+        "refused, cut-ids: 1",
+        "refused, name: 1",
+        "  row 7: ids end at a blank",
+        "  bad name: its name cannot stand in a node id",
+    ]
+
+
+def test_two_tasks_of_one_name_are_refused(small, capsys, monkeypatch):
+    dataset = small()
+    tasks = list(dataset.tasks_of_source())
+    monkeypatch.setattr(PatchedDataset, "tasks", lambda self, recipe: [tasks[0], *tasks])
+    assert said(capsys, dataset, "prepare")[0] == 1
+
+
+def test_a_task_that_a_patch_cannot_change_is_told(small, capsys):
+    def fails(task):
+        task.replace("notes.txt", "absent", "x")
+
+    broken = Patch("broken", "f", fails, lambda task: "wrong" in task.text("notes.txt"))
+    status, out, _ = said(capsys, small([broken]), "prepare")
+    assert status == 1
+    assert "error: a: broken: notes.txt: 'absent' stands there 0 times, not 1: the source changed" in out
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("", "otval.source: Unable to extract tag"),
+        ('kind = "ftp"', "otval.source: Input tag 'ftp'"),
+        ('kind = "git"\nurl = "x"\ncommit = "main"', "otval.source.git.commit: String should match pattern"),
+        ('kind = "local"\npath = "/x"\nmore = 1', "otval.source.local.more: Extra inputs are not permitted"),
+    ],
+)
+def test_a_wrong_source_is_told_in_one_line(small, capsys, source, words):
+    status, _, err = said(capsys, small(source=source), "prepare")
+    assert status == 4 and len(err) == 1 and words in err[0]
+
+
+def test_a_commit_of_a_repository(small, capsys, tmp_path):
+    origin = tmp_path / "origin"
+    git = ["git", "-C", str(origin), "-c", "user.name=x", "-c", "user.email=x@x"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-qm", "one"], check=True)
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    (origin / "tasks" / "b" / "notes.txt").write_text("later\n")
+    subprocess.run([*git, "commit", "-qam", "two"], check=True)
+    dataset = small(source=f'kind = "git"\nurl = "file://{origin}"\ncommit = "{commit}"\nlicence = "MIT"')
+    assert said(capsys, dataset, "prepare")[2] == ["error: the source of small is not fetched: patch.py fetch"]
+    assert said(capsys, dataset, "fetch") == (0, ["small: fetched"], [])
+    assert said(capsys, dataset, "fetch") == (0, ["small: is fetched"], [])
+    assert said(capsys, dataset, "prepare")[0] == 0
+    assert notes(small.target, tmp_path)["b"] == "fine"
+    (kept,) = (small.root / "ws" / "datasets" / ".sources" / "small").iterdir()
+    assert not (kept / "data" / ".git").exists()
+    (kept / "data" / "tasks" / "a" / "notes.txt").write_text("touched")
+    assert "was changed since it was fetched" in said(capsys, dataset, "prepare")[2][0]
+
+
+def test_a_commit_that_is_not_there_leaves_nothing(small, capsys):
+    dataset = small(source=f'kind = "git"\nurl = "file:///nowhere"\ncommit = "{"0" * 40}"')
+    status, _, err = said(capsys, dataset, "fetch")
+    assert status == 1 and len(err) == 1 and "file:///nowhere at 000000000000" in err[0]
+    assert list((small.root / "ws" / "datasets" / ".sources" / "small").iterdir()) == []
+
+
+def test_files_of_the_hub(small, capsys, any_hub, tmp_path):
+    said(capsys, small(), "prepare")
+    (part,) = (small.target / "data").glob("*.parquet")
+    repository = any_hub.add("datasets/org/set", {"data/part.parquet": part.read_bytes()})
+    revision = repository.sha()
+    source = f'kind = "huggingface"\nrepository = "org/set"\nrevision = "{revision}"\nfiles = ["data/part.parquet"]'
+    digest = hashlib.sha256(part.read_bytes()).hexdigest()
+    dataset = small(source=f'{source}\nsha256 = ["{digest}"]')
+    assert said(capsys, dataset, "fetch") == (0, ["small: fetched"], [])
+    assert said(capsys, dataset, "prepare")[0] == 0
+    assert notes(small.target, tmp_path) == {"a": "wrong", "b": "fine", "c": "wrong"}
+    other = small(source=f'{source}\nsha256 = ["{"0" * 64}"]')
+    assert "does not match its checksum" in said(capsys, other, "fetch")[2][0]
+
+
+def test_links_of_a_packed_task_stay_links(small, capsys):
+    os.symlink("/etc/passwd", small.root / "origin" / "tasks" / "a" / "link")
+    said(capsys, small(), "prepare", "--folders")
+    assert os.readlink(small.target / "tasks" / "a" / "link") == "/etc/passwd"
