@@ -14,6 +14,7 @@ import pytest
 
 from pytest_otval.cluster.watch import View, Watch, cancel, state_line
 from pytest_otval.glue.contracting import write_line
+from pytest_otval.glue.options import ERRORS_ONLY
 from pytest_otval.glue.plan import ENGINE
 from pytest_otval.glue.progress import begin_line, duration
 from pytest_otval.glue.stop import STOPPED
@@ -29,8 +30,8 @@ def follow(session: pytest.Session, run: Path) -> None:
     """Report answers until all have come, or nothing more will. Raises OtvalUsageError, KeyboardInterrupt."""
     watch, told = Watch(run), _Told(session.config)
     items = {item.nodeid: item for item in session.items}
-    detached = _Detached(run)
-    session.config.pluginmanager.register(detached, "otval-detached")
+    ending = _Ending(run)
+    session.config.pluginmanager.register(ending, "otval-front")
     progress = session.config.pluginmanager.getplugin("otval-progress")
     if progress is not None:
         session.config.pluginmanager.unregister(progress)
@@ -42,7 +43,7 @@ def follow(session: pytest.Session, run: Path) -> None:
             told.tell(view)
             if view.over:
                 _report(session, items, watch.lines())
-                detached.over = True
+                ending.over, ending.left = True, view.items - view.done
                 return
         if (run / STOPPED).exists():
             cancel(run, (run / STOPPED).read_text().strip())
@@ -94,18 +95,27 @@ class _Told:
         return f"; about {duration((now - self._began) / fresh * (view.items - view.done))} left"
 
 
-class _Detached:
-    """Says, where this process ends before the run, that it goes on."""
+class _Ending:
+    """Says how the run goes on where this process ends first, and keeps one that is not complete from being green."""
 
     def __init__(self, run: Path) -> None:
         self._run = run
         self.over = False
+        self.left = 0
+        """Items that get no answer any more."""
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Correct the exit status, which comes from the reports there are."""
+        if self.left and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED, ERRORS_ONLY):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say how to come back."""
+        """Say how to come back, or what is missing."""
         from pytest_otval.glue.submitting import commands
 
+        if self.left:
+            terminalreporter.write_line(f"{self.left} items have no answer: their jobs were cancelled", red=True)
         if not self.over:
             terminalreporter.write_line("detached: the jobs go on without this process", yellow=True)
             for line in commands(self._run):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,9 @@ from pytest_otval.glue.plan import ENGINE, OUT, PLAN
 from pytest_otval.glue.preparing import contract_of_items
 from pytest_otval.profile import Profile, load_profile
 from pytest_otval.workspace import Workspace
+
+NOT_THERE = ("--otval-fix", "--otval-save-runtimes", "--otval-keep", "--otval-resume", "--otval-reuse")
+"""Options that change tasks where they lie, or are about other run folders."""
 
 SCRIPT = "submission.sh"
 """What a dry run writes."""
@@ -53,12 +57,17 @@ def run_elsewhere(session: pytest.Session) -> bool:
 
 def _submit(session: pytest.Session) -> None:
     config, run = session.config, config_run(session.config)
+    for option in NOT_THERE:
+        if config.getoption(option):
+            raise OtvalUsageError(f"{option} is of runs on this machine: it cannot be submitted, leave it out")
     contract, wanted = _contract(session)
     chosen = _chosen(config, contract)
     profile = load_profile(chosen.profile, config.rootpath)
     plugins = [name for name in config.option.plugins if not name.startswith("no:") and name != "pytester"]
     request = make_request(profile, chosen.partition, chosen.cpus, chosen.time, plugins)
+    request = replace(request, by_contract=config.stash[PLAN].contract is not None)
     plan = _plan(contract, profile, request, chosen.shards)
+    preflight.require_visible(profile, request.partition, run)
     write_contract(run / CONTRACT, contract)
     write_request(run, request)
     write_plan(run, plan)
