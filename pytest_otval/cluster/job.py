@@ -142,7 +142,10 @@ class Job:
         numbers = self.element.items
         if numbers is None:
             numbers = tuple(read_plan(self.run)[self.element.shard])
-        done, ids = answered(self.run), [item.id for item in read_contract(self.run / CONTRACT).items()]
+        done, ids = (
+            answered(self.run, self.element.shard),
+            [item.id for item in read_contract(self.run / CONTRACT).items()],
+        )
         return [number for number in numbers if ids[number] not in done]
 
     def _make_ready(self, numbers: Sequence[int]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_otval.cluster import states, submission
 from pytest_otval.cluster.job import CONTRACT
-from pytest_otval.cluster.journal import Journal
+from pytest_otval.cluster.journal import WATCHER, Journal
 from pytest_otval.cluster.recovery import GivenUp, Past, Place, Silent, recover
 from pytest_otval.cluster.request import read_request
 from pytest_otval.cluster.shards import read_plan
@@ -191,7 +191,7 @@ class Watch:
         if not items:
             return
         facts = _facts(self.run)
-        ledger = Ledger(self.run, "watch")
+        ledger = Ledger(self.run, WATCHER)
         for one in items:
             id = self.ids[one.item]
             ledger.write(

@@ -82,7 +82,9 @@ class Site:
         self.own()
 
     def real_dataset(self, names: Sequence[str], images: Sequence[Path]) -> None:
-        """Take tasks of the demo, and what their images lie on."""
+        """Take tasks of the demo, and of images only those that theirs lie on."""
+        for file in (self.root / "ws" / "images").glob("[0-9a-f]*.*"):
+            file.unlink()
         folder = self.root / "datasets" / "demo"
         shutil.rmtree(folder, ignore_errors=True)
         for name in names:

@@ -79,14 +79,15 @@ def test_a_run_over_two_nodes_reports_as_one_here(site, run):
     assert nodes == {"n1", "n2"}
 
 
-@pytest.mark.parametrize("step", ["none", "srun"])
-def test_real_trials_have_the_same_answers_on_nodes(site, run, image, step):
+@pytest.mark.parametrize(("step", "build_on"), [("none", "login"), ("srun", "job")])
+def test_real_trials_have_the_same_answers_on_nodes(site, run, image, step, build_on):
     names = ("answer-file", "git-repository", "separate-verifier", "running-service")
     site.real_dataset(names, image.files)
-    profile = site.profile(f"real-{step}", 'image_sources = ["bootstrap"]\n', trial_step=f'"{step}"')
+    changes = {"trial_step": f'"{step}"', "build_on": f'"{build_on}"'}
+    profile = site.profile(f"real-{step}", 'image_sources = ["bootstrap"]\n', **changes)
     words = ("-m", "build or oracle or noop", f"--otval-cluster={profile}")
-    here = ended(site.pytest(f"--otval-out={run}-here", *words, "-n", "2", stub=False))
     there = ended(site.submit(run, *ALL, *words, stub=False, profile=profile))
+    here = ended(site.pytest(f"--otval-out={run}-here", *words, "-n", "2", stub=False))
     assert here.status == there.status == 0, there.output + there.errors
     assert _told(run) == _told(run.with_name(f"{run.name}-here"))
     each_once(run, ids(*names, stages=("build", "oracle", "noop")))
