@@ -249,6 +249,9 @@ def _without_traces(environment: Mapping[str, str]) -> dict[str, str]:
 def job_of_environment(run: Path, array: int, folder: Path, environment: Mapping[str, str]) -> Job:
     """Return the job in which this process runs. Raises OtvalUsageError, KeyError outside of one."""
     task = environment["SLURM_ARRAY_TASK_ID"]
+    elements = read_array(run, array).elements
+    if int(task) >= len(elements):
+        raise OtvalUsageError(f"the array {array} of {run} was refused: this job is of no use")
     return Job(
         run,
         folder,
@@ -256,7 +259,7 @@ def job_of_environment(run: Path, array: int, folder: Path, environment: Mapping
         f"{environment['SLURM_ARRAY_JOB_ID']}_{task}",
         int(environment.get("SLURM_RESTART_COUNT") or 0),
         environment.get("SLURMD_NODENAME") or os.uname().nodename,
-        read_array(run, array).elements[int(task)],
+        elements[int(task)],
         read_request(run),
     )
 

@@ -23,8 +23,8 @@ from pytest_otval.stages.question import image_requests
 from pytest_otval.task.load import load_task
 from pytest_otval.workspace import Workspace
 
-PACKED = "packed"
-"""The folder of a run folder with its tasks."""
+PACKED = "datasets"
+"""The folder of a run folder with its tasks, found by the names of datasets as others are."""
 
 
 def works(contract: Contract, history: Path) -> list[Work]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from pytest_otval.cluster.staging import write_staging
 from pytest_otval.contract.file import write_contract
 from pytest_otval.contract.model import Contract, Submission
 from pytest_otval.contract.pinning import Wanted
-from pytest_otval.core import Conclusion, OtvalUsageError
+from pytest_otval.core import Conclusion, OtvalUsageError, printable
 from pytest_otval.glue import options
 from pytest_otval.glue.contracting import wanted_of, write_line
 from pytest_otval.glue.engine import Engine
@@ -31,6 +32,9 @@ from pytest_otval.workspace import Workspace
 
 NOT_THERE = ("--otval-fix", "--otval-save-runtimes", "--otval-keep", "--otval-resume", "--otval-reuse")
 """Options that change tasks where they lie, or are about other run folders."""
+
+SAFE_PATH = re.compile(r"/[A-Za-z0-9._+/-]*/[A-Za-z0-9._-]+")
+"""Run folders whose name can be a job's and whose path can stand in options of sbatch, where % and , mean more."""
 
 SCRIPT = "submission.sh"
 """What a dry run writes."""
@@ -95,6 +99,10 @@ def config_run(config: pytest.Config) -> Path:
     if PLAN not in config.stash:
         raise pytest.UsageError("--otval-submit: no task is selected")
     run: Path = config.stash[OUT]
+    if not SAFE_PATH.fullmatch(str(run)):
+        raise pytest.UsageError(
+            f"--otval-out {printable(str(run))!r}: Slurm takes run folders of letters, digits and . _ + - / alone"
+        )
     if (run / CONTRACT).exists():
         raise pytest.UsageError(f"{run} was submitted before: leave --otval-out out, or attach to it")
     return run

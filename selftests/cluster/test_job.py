@@ -185,5 +185,7 @@ def test_near_its_time_limit_no_more_items_start(node):
 def test_outside_of_a_job_there_is_none(node):
     with pytest.raises(KeyError):
         job_of_environment(node.run, 0, node.folder, {})
+    with pytest.raises(OtvalUsageError, match="of no use"):
+        job_of_environment(node.run, 0, node.folder, {**SLURM, "SLURM_ARRAY_TASK_ID": "2"})
     with pytest.raises(OtvalUsageError, match="cannot be read"):
         job_of_environment(node.run, 9, node.folder, SLURM)

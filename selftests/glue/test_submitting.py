@@ -72,6 +72,13 @@ def test_what_cannot_be_submitted_is_refused(site, words, error):
     assert error in dry(site, "datasets/demo", *words).refusal
 
 
+@pytest.mark.parametrize("name", ["a,b", "50%", "with space", "a\x1b[31m", "$(touch x)"])
+def test_run_folders_that_slurm_would_read_otherwise_are_refused(site, name):
+    site.dataset()
+    outcome = dry(site, "datasets/demo", f"--otval-out={site.workspace / 'runs' / name}")
+    assert "letters, digits and . _ + - / alone" in outcome.refusal and "\x1b" not in outcome.refusal
+
+
 def test_a_profile_without_slurm_is_refused(site):
     site.dataset()
     outcome = site.run("--otval-submit=local", "datasets/demo")
