@@ -60,7 +60,7 @@ def run_elsewhere(session: pytest.Session) -> bool:
 
 
 def _submit(session: pytest.Session) -> None:
-    config, run = session.config, config_run(session.config)
+    config, run = session.config, session.config.stash[OUT]
     for option in NOT_THERE:
         if config.getoption(option):
             raise OtvalUsageError(f"{option} is of runs on this machine: it cannot be submitted, leave it out")
@@ -94,18 +94,19 @@ def _submit(session: pytest.Session) -> None:
         write_line(config, f"otval: {line}")
 
 
-def config_run(config: pytest.Config) -> Path:
-    """Return the run folder. Raises UsageError where nothing is selected."""
+def require_run_folder(config: pytest.Config) -> None:
+    """Raise UsageError where no task is selected, or the run folder is none to submit to."""
     if PLAN not in config.stash:
         raise pytest.UsageError("--otval-submit: no task is selected")
     run: Path = config.stash[OUT]
+    if config.getoption("--otval-attach"):
+        return
     if not SAFE_PATH.fullmatch(str(run)):
         raise pytest.UsageError(
             f"--otval-out {printable(str(run))!r}: Slurm takes run folders of letters, digits and . _ + - / alone"
         )
     if (run / CONTRACT).exists():
         raise pytest.UsageError(f"{run} was submitted before: leave --otval-out out, or attach to it")
-    return run
 
 
 def commands(run: Path) -> list[str]:

@@ -75,7 +75,9 @@ def test_what_cannot_be_submitted_is_refused(site, words, error):
 @pytest.mark.parametrize("name", ["a,b", "50%", "with space", "a\x1b[31m", "$(touch x)"])
 def test_run_folders_that_slurm_would_read_otherwise_are_refused(site, name):
     site.dataset()
-    outcome = dry(site, "datasets/demo", f"--otval-out={site.workspace / 'runs' / name}")
+    folder = site.workspace / "runs" / name
+    outcome = dry(site, "datasets/demo", f"--otval-out={folder}")
+    assert not folder.exists()
     assert "letters, digits and . _ + - / alone" in outcome.refusal and "\x1b" not in outcome.refusal
 
 
@@ -88,8 +90,10 @@ def test_a_profile_without_slurm_is_refused(site):
 def test_a_run_folder_is_submitted_once(site):
     site.dataset()
     assert dry(site).status == 0
+    before = (site.runs[-1] / "run.json").read_text()
     again = site.run("--otval-submit=localslurm", "datasets/demo", f"--otval-out={site.runs[-1]}")
     assert "was submitted before" in again.refusal
+    assert (site.runs[-2] / "run.json").read_text() == before
 
 
 @pytest.fixture
