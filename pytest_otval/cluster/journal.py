@@ -75,6 +75,11 @@ class Journal:
         """The attempts that wrote down their beginning."""
         return [attempt for attempt in self._attempts.values() if attempt.array >= 0]
 
+    @property
+    def files(self) -> int:
+        """How many files there were lines in."""
+        return len(self._offsets)
+
     def read(self) -> Iterator[dict[str, Any]]:
         """Yield the result lines that are new, the first of each item. Half lines wait."""
         for path in sorted((self._run / "ledger").glob("*.jsonl")):

@@ -12,16 +12,17 @@ from typing import Any
 
 import pytest
 
-from pytest_otval.cluster.watch import View, Watch, cancel, state_line
+from pytest_otval.cluster.watch import View, Watch, give_up, state_line
 from pytest_otval.glue.contracting import write_line
 from pytest_otval.glue.options import ERRORS_ONLY
 from pytest_otval.glue.plan import ENGINE
 from pytest_otval.glue.progress import begin_line, duration
 from pytest_otval.glue.stop import STOPPED
 
-LOOK_SECONDS = 2.0
+LOOK_SECONDS = 5.0
 """Between two questions to Slurm: one call for all jobs of a run, which takes it milliseconds."""
-READ_SECONDS = 0.5
+READ_SECONDS, READ_SECONDS_A_FILE = 0.5, 0.01
+"""Between two looks at the ledger, the more of its files there are: shared storage counts each as an access."""
 SILENCE_SECONDS, QUIET_SECONDS = 10.0, 60.0
 """A line comes after the first if what it says has changed, and after the second anyway."""
 
@@ -38,6 +39,9 @@ def follow(session: pytest.Session, run: Path) -> None:
     looked = 0.0
     while True:
         _report(session, items, watch.lines())
+        if not items:
+            ending.over = True
+            return
         if time.monotonic() - looked >= LOOK_SECONDS:
             view, looked = watch.look(), time.monotonic()
             told.tell(view)
@@ -46,8 +50,8 @@ def follow(session: pytest.Session, run: Path) -> None:
                 ending.over, ending.left = True, view.items - view.done
                 return
         if (run / STOPPED).exists():
-            cancel(run, (run / STOPPED).read_text().strip())
-        time.sleep(READ_SECONDS)
+            give_up(run, (run / STOPPED).read_text().strip())
+        time.sleep(max(READ_SECONDS, READ_SECONDS_A_FILE * watch.files))
 
 
 def _report(session: pytest.Session, items: dict[str, pytest.Item], lines: Iterable[dict[str, Any]]) -> None:
