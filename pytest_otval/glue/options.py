@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import math
-import os
 import re
 import secrets
 import time
@@ -17,7 +16,7 @@ import pytest
 
 from pytest_otval.core import LEVELS, OtvalUsageError, Severity
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
-from pytest_otval.workspace import Workspace
+from pytest_otval.workspace import Workspace, default_cluster
 
 ERRORS_ONLY = 8
 """Exit status where there were errors of ours or the machine's and nothing worse."""
@@ -220,7 +219,7 @@ def attack_ids(text: str) -> str:
 
 def cluster_name(config: pytest.Config) -> str:
     """Return the name of the cluster profile."""
-    return str(config.getoption("--otval-cluster")) or os.environ.get("OT_CLUSTER", "") or "local"
+    return str(config.getoption("--otval-cluster")) or default_cluster()
 
 
 def run_folder(config: pytest.Config, workspace: Workspace) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pytest_otval.runtimes.mount import Supply, agent_supply, verifier_supply
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import image_requests, require_runnable
 from pytest_otval.task.load import Task
+from pytest_otval.workspace import default_cluster
 
 Kind = Literal["dataset", "image", "runtime"]
 
@@ -80,7 +80,7 @@ def _making(machine: Machine, supply: Supply, task: Task) -> str:
 def _cluster(machine: Machine, option: str) -> str:
     """Return what lets a command use the run's cluster profile, where it would not by itself."""
     name = machine.settings.run.cluster
-    return "" if name == (os.environ.get("OT_CLUSTER") or "local") else f" {option}={shlex.quote(name)}"
+    return "" if name == default_cluster() else f" {option}={shlex.quote(name)}"
 
 
 _KINDS: tuple[Callable[[Machine, Task, str], Iterator[Missing]], ...] = (_images, _runtimes)
