@@ -20,6 +20,9 @@ Ended = Literal["exit", "timeout", "memory", "storage", "killed", "refused"]
 """How a command ended: by itself, at one of our limits, killed from outside, or never begun since its user or workdir
 does not exist (the log says which)."""
 
+Phase = Literal["setup", "agent", "verifier"]
+"""What a command of a task is part of."""
+
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """PATH of an image that declares none (what Docker uses)."""
 
@@ -104,6 +107,8 @@ class Command:
     """Time limit; at it the whole container is killed."""
     stdout: int | None = None
     """A file descriptor that gets stdout instead of the log (for streams of ours)."""
+    phase: Phase | None = None
+    """The phase that it is the task's own command of; None for a command of ours."""
 
 
 @dataclass(frozen=True, slots=True)

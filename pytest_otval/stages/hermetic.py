@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_otval.core import Conclusion, Finding, StageResult, Verdict, printable
 from pytest_otval.images.contents import Contents
+from pytest_otval.sandbox.base import Phase
 from pytest_otval.sandbox.traffic import Heard
 from pytest_otval.stages.hermetic_findings import findings
 from pytest_otval.stages.keep import proposal
@@ -24,7 +25,7 @@ from pytest_otval.task.model import NetworkMode
 from pytest_otval.task.network import with_network
 from pytest_otval.trial.changed import Change
 from pytest_otval.trial.layer import Bench
-from pytest_otval.trial.watch import Phase, Seen, WatchingSandbox
+from pytest_otval.trial.watch import Seen, WatchingSandbox
 
 _KEPT = ("image", "scope", "isolation", "runtimes")
 MAX_LISTED = 200

@@ -11,15 +11,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
-from pytest_otval.sandbox.base import TOOLBOX, UPPER, Command, CommandResult, Container, ContainerSpec, Sandbox
+from pytest_otval.sandbox.base import UPPER, Command, CommandResult, Container, ContainerSpec, Phase, Sandbox
 from pytest_otval.sandbox.traffic import Heard, Traffic
 from pytest_otval.trial.changed import Changes, Moment
 from pytest_otval.trial.distributions import read_records
-
-Phase = Literal["setup", "agent", "verifier"]
-_PLACES: dict[str, Phase] = {"/setup_files/": "setup", "/tests/": "verifier"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +27,6 @@ class Seen:
     changes: Changes
     records: Mapping[str, str]
     """Texts of the RECORD files of Python distributions that the phase wrote, by path. Hostile."""
-
-
-def phase_of(command: Command) -> Phase | None:
-    """Return the phase whose command it is; None for one of ours, whose PATH is the toolbox."""
-    if command.env.get("PATH") == TOOLBOX or not command.env:
-        return None
-    last = command.argv[-1]
-    return next((phase for place, phase in _PLACES.items() if last.startswith(place)), "agent")
 
 
 class WatchingSandbox:
@@ -87,7 +75,7 @@ class _Watched:
 
     def run(self, command: Command) -> CommandResult:
         """See ``base.Container``."""
-        phase = phase_of(command)
+        phase = command.phase
         if phase != self._phase:
             self.end()
         if phase is not None and self._phase is None and self._overlay is not None:

@@ -21,7 +21,7 @@ def watch(real, image, tmp_path):
     def run(script, network="none"):
         sandbox = WatchingSandbox(real.sandbox)
         with sandbox.open(ContainerSpec(image.files, overlay, network=network)) as container:
-            result = container.run(Command(["bash", "-c", script], tmp_path / "log", ENV, seconds=60.0))
+            result = container.run(Command(["bash", "-c", script], tmp_path / "log", ENV, seconds=60.0, phase="agent"))
         assert result.ended == "exit", (tmp_path / "log").read_text()
         (seen,) = sandbox.seen
         return seen, overlay
