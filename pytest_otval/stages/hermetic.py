@@ -16,6 +16,7 @@ from pytest_otval.images.contents import Contents
 from pytest_otval.sandbox.base import Phase
 from pytest_otval.sandbox.traffic import Heard
 from pytest_otval.stages.hermetic_findings import findings
+from pytest_otval.stages.isolation import AUTO, at_found
 from pytest_otval.stages.keep import proposal
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import Question, agent_image, config_of
@@ -55,6 +56,7 @@ def answer(machine: Machine, question: Question) -> StageResult:
     declared = _declared(machine, question)
     other = NetworkMode.PUBLIC if declared is NetworkMode.NO_NETWORK else NetworkMode.NO_NETWORK
     trials = _Trials(machine, question)
+    trials.find_level(declared)
     solved = {mode: trials.run(oracle, mode, _NAMES[mode]) for mode in (declared, other)}
     first, second = solved[declared].result, solved[other].result
     if Verdict.PASS not in (first.verdict, second.verdict):
@@ -101,6 +103,12 @@ class _Trials:
         self._trials: list[dict[str, Any]] = []
         self._seconds: dict[str, float] = defaultdict(float)
 
+    def find_level(self, mode: NetworkMode) -> None:
+        """At isolation ``auto`` let what follows run at the strongest level that works, which oracle finds."""
+        if self._machine.settings.verdict.isolation == AUTO:
+            found = self._add("level", oracle(self._machine, self._at("level", mode)))
+            self._question = at_found(self._question, found)
+
     def run(
         self,
         stage: Callable[[Machine, Question, Callable[[], Bench]], StageResult],
@@ -115,9 +123,17 @@ class _Trials:
             sandboxes.append(WatchingSandbox(usual.sandbox))
             return replace(usual, sandbox=sandboxes[-1])
 
+        result = self._add(name, stage(self._machine, self._at(name, mode), bench))
+        # Where a second trial does not help either, the answer is that of the first.
+        told = sandboxes[-1 if result.verdict is Verdict.PASS else 0]
+        return Watched(result, tuple(told.seen))
+
+    def _at(self, name: str, mode: NetworkMode) -> Question:
         task = with_network(self._question.task, mode)
-        question = replace(self._question, task=task, evidence=self._question.evidence / name)
-        result = stage(self._machine, question, bench)
+        return replace(self._question, task=task, evidence=self._question.evidence / name)
+
+    def _add(self, name: str, result: StageResult) -> StageResult:
+        """Take what the ledger says of a trial. Raises Conclusion where it says nothing about the task."""
         if result.verdict not in (Verdict.PASS, Verdict.FAIL):
             raise Conclusion(result.reason, f"{name}: {result.headline}", result.log)
         self._facts = self._facts or {fact: result.facts[fact] for fact in _KEPT}
@@ -125,7 +141,7 @@ class _Trials:
             self._trials.append({**trial, "headline": "; ".join(filter(None, (name, trial["headline"])))})
         for phase, seconds in result.facts["seconds"].items():
             self._seconds[phase] += seconds
-        return Watched(result, tuple(sandboxes[-1].seen))
+        return result
 
     def facts(self) -> dict[str, Any]:
         """Return what the ledger says of all trials."""
