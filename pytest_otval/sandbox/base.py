@@ -171,12 +171,6 @@ class Sandbox(Protocol):
         Nothing is changed by it.
         """
 
-    def read(self, folder: Path, path: str, most: int) -> bytes:
-        """Return at most so many bytes of the regular file ``path`` below ``folder``, reached through no link.
-
-        Raises OSError. Only for the layer of a container that is dead.
-        """
-
     def remove(self, folder: Path) -> None:
         """Delete a folder that containers wrote into, whatever its owners and modes."""
 

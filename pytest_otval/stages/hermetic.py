@@ -7,23 +7,25 @@ doing nothing. See docs/hermetic.md.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pytest_otval.core import Conclusion, Finding, StageResult, Verdict, printable
-from pytest_otval.images.contents import Contents
+from pytest_otval.images.lower import Lower, path_parts
 from pytest_otval.sandbox.base import Phase
 from pytest_otval.sandbox.traffic import Heard
 from pytest_otval.stages.hermetic_findings import findings
 from pytest_otval.stages.isolation import AUTO, at_found
-from pytest_otval.stages.keep import proposal
+from pytest_otval.stages.keep import Proposal, proposal
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import Question, agent_image, config_of
 from pytest_otval.stages.static import judged
 from pytest_otval.stages.trials import noop, oracle
 from pytest_otval.task.model import NetworkMode
 from pytest_otval.task.network import with_network
+from pytest_otval.task.packed.unpack import DamagedError, Kind
 from pytest_otval.trial.changed import Change
 from pytest_otval.trial.layer import Bench
 from pytest_otval.trial.watch import Seen, WatchingSandbox
@@ -63,6 +65,7 @@ def answer(machine: Machine, question: Question) -> StageResult:
         words = f"the reference solution is not paid, with the network or without: {first.headline}"
         return StageResult(first.reason, words, first.log, trials.facts())
     idle = trials.run(noop, declared, "noop")
+    keep = _keep(machine, question, solved[declared], idle)
     with_network, without = solved[NetworkMode.PUBLIC], solved[NetworkMode.NO_NETWORK]
     facts = {
         "declared": str(declared),
@@ -70,7 +73,8 @@ def answer(machine: Machine, question: Question) -> StageResult:
         "network": {phase: _heard(with_network.of(phase)) for phase in ("agent", "verifier")},
         "verifier_wrote": _listed(_outside(solved[declared].changes("verifier")), solved[declared].of("verifier")),
         "noop_changed": _listed(_outside(idle.changes("agent")), idle.of("agent")),
-        "keep": _keep(machine, question, solved[declared], idle),
+        "keep": list(keep.entries),
+        "keep_more": keep.more,
     }
     found = findings(question.task, facts, with_network.result, without.result)
     return _judged(machine, found, facts, trials)
@@ -189,10 +193,20 @@ def _listed(changes: list[Change], seen: Iterable[Seen]) -> dict[str, Any]:
     }
 
 
-def _keep(machine: Machine, question: Question, solved: Watched, idle: Watched) -> list[str]:
+def _keep(machine: Machine, question: Question, solved: Watched, idle: Watched) -> Proposal:
     """Return what ``keep`` would have to name for the solution's work in folders of the system."""
     untouched = {change.path for change in idle.changes("agent")}
     changes = [change for change in solved.changes("agent") if change.path not in untouched]
-    records: Mapping[str, str] = {path: text for one in solved.of("agent") for path, text in one.records.items()}
-    with Contents(machine.images.ensure(agent_image(question.task)).files) as image:
-        return proposal(changes, records, lambda path: not image.fault and not image.exists(path[1:]))
+    files = machine.images.ensure(agent_image(question.task)).files
+    try:
+        with Lower(files) as image:
+            return proposal(changes, files, partial(_lacks, image))
+    except (OSError, DamagedError):
+        # Of an image that is not to be read, a SIF file for one, no folder counts as new.
+        return proposal(changes, (), lambda path: False)
+
+
+def _lacks(image: Lower, path: str) -> bool:
+    """Whether an image has no folder at a path."""
+    found = image.follow(path_parts(path))
+    return found is None or found[0] != path_parts(path) or found[1].inode.kind is not Kind.FOLDER

@@ -33,7 +33,7 @@ def findings(task: Task, facts: Facts, with_network: StageResult, without: Stage
         *_rewards(task, with_network, without),
         *_network(task, facts["network"]),
         *_writes(facts),
-        *_keep(facts["keep"]),
+        *_keep(facts["keep"], facts["keep_more"]),
     ]
 
 
@@ -90,11 +90,14 @@ def _writes(facts: Facts) -> Iterator[Finding]:
             yield Finding(check, severity, f"{words}: {listed}{more}", path)
 
 
-def _keep(entries: list[str]) -> Iterator[Finding]:
-    if entries:
-        more = f"; {len(entries) - _MAX_KEEP} more are in the ledger" if len(entries) > _MAX_KEEP else ""
-        words = "the reference solution changes folders of the system, which stricter isolation takes from the image"
-        yield _of_task("keep-proposed", Severity.INFO, words, as_toml(entries[:_MAX_KEEP]) + more)
+def _keep(entries: list[str], left_out: int) -> Iterator[Finding]:
+    if not entries and not left_out:
+        return
+    words = "the reference solution changes folders of the system, which stricter isolation takes from the image"
+    words += f"; {left_out} of the paths are too many or too odd to be proposed" if left_out else ""
+    more = f"  # {len(entries) - _MAX_KEEP} more are in the ledger" if len(entries) > _MAX_KEEP else ""
+    fix = f"{as_toml(entries[:_MAX_KEEP])}{more}" if entries else ""
+    yield _of_task("keep-proposed", Severity.INFO, words, fix)
 
 
 def _few(names: list[str], more: int = 0) -> str:

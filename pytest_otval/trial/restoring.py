@@ -22,22 +22,13 @@ from pytest_otval.sandbox.base import TOOLBOX, WHITEOUT
 from pytest_otval.task.keep import PACKAGE
 from pytest_otval.task.packed.unpack import DamagedError
 from pytest_otval.trial.files import sanitise
-from pytest_otval.trial.installed import modules_of
+from pytest_otval.trial.packages import patterns_of
 
 SYSTEM = frozenset(("bin", "etc", "lib", "lib32", "lib64", "libx32", "opt", "sbin", "usr"))
 """Folders at the top of an image that ``masked`` puts back."""
 _OURS = frozenset(("logs", "tests"))
 """Made anew by the hand-over: nothing of the agent's is in them but its artifacts."""
 
-_SITES = (
-    "/usr/lib/python3/dist-packages",
-    *(
-        f"{prefix}/lib/python3*/{kind}-packages"
-        for prefix in ("/usr", "/usr/local", "/opt/*", "/opt/*/envs/*")
-        for kind in ("site", "dist")
-    ),
-)
-"""Where ``pkg:NAME`` is looked for; environments elsewhere are no part of the system."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_@%+=:,./*?\[\]-]")
 
 
@@ -97,7 +88,7 @@ def restoring_of(level: Isolation, files: Files, allowed: Iterable[str], keep: S
     packages = [entry.removeprefix(PACKAGE) for entry in keep if entry.startswith(PACKAGE)]
     try:
         paths = _resolved(files, filter(_is_below_root, allowed))
-        patterns = [pattern for name in packages for pattern in _of_package(name, files)]
+        patterns = [pattern for name in packages for pattern in patterns_of(name, files)]
     except (OSError, DamagedError) as error:
         raise Conclusion("no-start", f"the image cannot be read: {error}") from None
     paths |= {PurePosixPath(entry) for entry in keep if not entry.startswith(PACKAGE)}
@@ -125,12 +116,3 @@ def _followed(lower: Lower, parts: Sequence[str]) -> PurePosixPath:
         if found is not None:
             return PurePosixPath("/", *found[0], *parts[count:])
     return PurePosixPath("/", *parts)
-
-
-def _of_package(name: str, files: Files) -> list[str]:
-    """Return where the files of a distribution lie; its modules by other names than its own if the image has them."""
-    signs = "".join(f"[{sign.lower()}{sign.upper()}]" if sign.isalpha() else sign for sign in name)
-    own = re.sub(r"[-_.]+", "[-_.]", signs)
-    entries = {f"{own}{end}" for end in ("", ".py", ".*.so", ".libs", "-*.dist-info", "-*.egg-info")}
-    entries |= {escape(module) for module in modules_of(files, _SITES, own)}
-    return [f"{site}/{entry}" for site in _SITES for entry in sorted(entries)]

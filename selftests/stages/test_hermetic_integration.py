@@ -77,6 +77,6 @@ echo x >/usr/bin/thing; echo x >/opt/new/below/f; echo x >/usr/bin/alone; echo x
 chmod 600 {site}/thing-2.0.dist-info/RECORD; chmod 700 {site}/thing-2.0.dist-info"""
     result = ask_real("hermetic", make_task(tmp_path, solve, f"test -e /app/answer {PAY}"))
     assert result.verdict is Verdict.PASS, result
-    assert result.facts["hermetic"]["keep"] == ["pkg:thing", "/opt/new/", "/usr/bin/alone"]
+    assert result.facts["hermetic"]["keep"] == ["pkg:thing", "/opt/new/", "/usr/bin/alone", "/usr/bin/thing"]
     (fix,) = [one["fix"] for one in result.facts["checks"] if one["check"] == "keep-proposed"]
-    assert fix == '[metadata.otval] keep = ["pkg:thing", "/opt/new/", "/usr/bin/alone"]'
+    assert fix == '[metadata.otval] keep = ["pkg:thing", "/opt/new/", "/usr/bin/alone", "/usr/bin/thing"]'
