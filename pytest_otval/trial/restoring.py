@@ -29,6 +29,16 @@ SYSTEM = frozenset(("bin", "etc", "lib", "lib32", "lib64", "libx32", "opt", "sbi
 _OURS = frozenset(("logs", "tests"))
 """Made anew by the hand-over: nothing of the agent's is in them but its artifacts."""
 
+_COLLECT = (
+    'cd /; for words; do shift; eval "for path in $words; do'
+    ' test -e \\"\\$path\\" || test -L \\"\\$path\\" || continue; set -- \\"\\$@\\" \\"\\$path\\"; done"; done;'
+    f' test $# = 0 || exec {TOOLBOX}/busybox tar -c -- "$@"'
+)
+_REMOVE = f'cd /; for words; do eval "{TOOLBOX}/busybox rm -rf -- $words"; done'
+_WORD_SIGNS = 64 * 1024
+"""Of one argument of a script: the kernel takes twice as much."""
+_MAX_SIGNS = 1024 * 1024
+"""Of all of them: the kernel takes twice as much, or less where a stack is small."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_@%+=:,./*?\[\]-]")
 
 
@@ -47,20 +57,28 @@ class Restoring:
         return plain in SYSTEM if self.stays is None else plain not in self.stays
 
     @property
-    def collecting(self) -> str:
-        """The script that streams out what is carried over."""
-        return (
-            f'cd /; for path in {self._words(".")}; do test -e "$path" || test -L "$path" || continue; '
-            f'set -- "$@" "$path"; done; test $# = 0 || exec {TOOLBOX}/busybox tar -c -- "$@"'
-        )
+    def collecting(self) -> list[str]:
+        """The script that streams out what is carried over, and its arguments. Raises Conclusion ``bad-task``."""
+        return [_COLLECT, *self._words()]
 
     @property
-    def removing(self) -> str:
-        """The script that makes room for it in the image's own folders."""
-        return f"{TOOLBOX}/busybox rm -rf -- {self._words()}"
+    def removing(self) -> list[str]:
+        """The script that makes room for it in the image's own folders, and its arguments. Raises as ``collecting``."""
+        return [_REMOVE, *self._words()]
 
-    def _words(self, before: str = "") -> str:
-        return " ".join(before + _UNSAFE.sub(r"\\\g<0>", pattern) for pattern in self.carried)
+    def _words(self) -> list[str]:
+        """Return the patterns as a shell reads them, some in each."""
+        found = [""]
+        for pattern in self.carried:
+            word = "." + _UNSAFE.sub(r"\\\g<0>", pattern) + " "
+            if len(found[-1]) + len(word) > _WORD_SIGNS:
+                found.append("")
+            found[-1] += word
+        if sum(map(len, found)) > _MAX_SIGNS:
+            raise Conclusion(
+                "bad-task", "[metadata.otval] keep: names too much: write folders in place of what is in them"
+            )
+        return found
 
     def clean(self, raw: Path, target: Path) -> None:
         """Rewrite the stream of ``collecting``. Raises Conclusion ``tampered``."""
