@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_otval.sandbox.base import UPPER
+from pytest_otval.trial import changed
 from pytest_otval.trial.changed import Change, Changes, Moment, parse
 from selftests.fakes import FakeSandbox
 
@@ -69,6 +70,23 @@ def test_what_could_not_be_read():
 def test_a_path_that_is_too_long():
     changes = parse(listing("f a", "f " + "x/" * 5000 + "y"))
     assert (paths(changes), changes.whole) == ([("file", "/a")], False)
+
+
+def test_a_folder_that_was_removed_and_made_again():
+    changes = parse(listing("f .wh.app", "d app", "f app/new", "d app.d"))
+    assert paths(changes) == [("removed", "/app"), ("file", "/app/new"), ("folder", "/app.d")]
+
+
+def test_marks_below_names_with_line_ends():
+    assert parse(listing("f a\nb/.wh..wh..opq", "f a\nb/.wh..opq")) == Changes()
+
+
+def test_too_many_changes(monkeypatch):
+    monkeypatch.setattr(changed, "MAX_CHANGES", 3)
+    assert parse(listing("f a", "f b", "f c")) == Changes(tuple(Change("file", f"/{name}") for name in "abc"))
+    assert parse(listing("f a", "f b", "f c", "f d")) == Changes(
+        tuple(Change("file", f"/{name}") for name in "abc"), whole=False
+    )
 
 
 def test_many_levels_are_no_work():
