@@ -63,7 +63,7 @@ class Moment:
         time.sleep(_TICK)
 
     def changes(self, sandbox: Sandbox, overlay: Path) -> Changes:
-        """Return what was changed in a layer since, mounts and our own files left out. Raises OSError."""
+        """Return what was changed in a layer since, mounts and our own files left out; not ``whole`` where it fails."""
         listing = self._file.with_suffix(".changed")
         upper = overlay / UPPER
         if not upper.is_dir():
@@ -71,6 +71,9 @@ class Moment:
         try:
             sandbox.touched(upper, self._file, listing, MAX_BYTES)
             return parse(listing.read_bytes(), listing.stat().st_size < MAX_BYTES)
+        except OSError:
+            # Such as a full disk. The trial has an answer of its own, which must not be lost for it.
+            return Changes(whole=False)
         finally:
             listing.unlink(missing_ok=True)
 

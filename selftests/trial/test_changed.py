@@ -142,6 +142,14 @@ def test_what_was_removed_again_shows_in_its_folder(layer, tmp_path):
     assert moment.changes(FakeSandbox(), layer).found == (Change("folder", "/app"),)
 
 
+def test_a_list_that_cannot_be_written(layer, tmp_path):
+    class Full(FakeSandbox):
+        def touched(self, folder, since, target, most):
+            """Write nothing, as on a full disk."""
+
+    assert Moment(tmp_path / "began").changes(Full(), layer) == Changes(whole=False)
+
+
 def test_nothing(layer, tmp_path):
     assert Moment(tmp_path / "began").changes(FakeSandbox(), layer) == Changes()
     shutil.rmtree(layer / UPPER)
