@@ -57,8 +57,8 @@ def answer(machine: Machine, question: Question) -> StageResult:
     """Run the three trials and compare. Raises Conclusion where they cannot be run."""
     declared = _declared(machine, question)
     other = NetworkMode.PUBLIC if declared is NetworkMode.NO_NETWORK else NetworkMode.NO_NETWORK
-    trials = _Trials(machine, question)
-    trials.find_level(declared)
+    trials = _Trials(machine, question, declared)
+    trials.find_level()
     solved = {mode: trials.run(oracle, mode, _NAMES[mode]) for mode in (declared, other)}
     first, second = solved[declared].result, solved[other].result
     if Verdict.PASS not in (first.verdict, second.verdict):
@@ -100,17 +100,18 @@ def _declared(machine: Machine, question: Question) -> NetworkMode:
 class _Trials:
     """Runs watched trials of a task, and adds up what the ledger says of them."""
 
-    def __init__(self, machine: Machine, question: Question) -> None:
+    def __init__(self, machine: Machine, question: Question, declared: NetworkMode) -> None:
         self._machine = machine
         self._question = question
+        self._declared = declared
         self._facts: dict[str, Any] = {}
         self._trials: list[dict[str, Any]] = []
         self._seconds: dict[str, float] = defaultdict(float)
 
-    def find_level(self, mode: NetworkMode) -> None:
+    def find_level(self) -> None:
         """At isolation ``auto`` let what follows run at the strongest level that works, which oracle finds."""
         if self._machine.settings.verdict.isolation == AUTO:
-            found = self._add("level", oracle(self._machine, self._at("level", mode)))
+            found = self._add("level", oracle(self._machine, self._at("level", self._declared)))
             self._question = at_found(self._question, found)
 
     def run(
@@ -133,7 +134,10 @@ class _Trials:
         return Watched(result, tuple(told.seen))
 
     def _at(self, name: str, mode: NetworkMode) -> Question:
-        task = with_network(self._question.task, mode)
+        task = self._question.task
+        if mode is not self._declared:
+            task = with_network(task, mode)
+        # Else as it is: of its phases some may have the network and others none.
         return replace(self._question, task=task, evidence=self._question.evidence / name)
 
     def _add(self, name: str, result: StageResult) -> StageResult:

@@ -143,6 +143,22 @@ def test_what_is_told_is_that_of_the_trial_that_counts(hermetic, paid, told):
     assert result.facts["hermetic"]["verifier_wrote"]["paths"] == [f"/root/{told}"]
 
 
+def test_phases_with_networks_of_their_own(hermetic):
+    """With the network a task is as it is: a verifier without one may count on that."""
+
+    class Mixed(World):
+        def __call__(self, container, command):
+            if command.argv[-1] == "/solution/solve.sh":
+                self.pays = {"public": "0", "none": "1" if container.spec.network == "public" else "0"}
+            super().__call__(container, command)
+
+    toml = TOML.replace("[agent]", '[agent]\nnetwork_mode = "public"')
+    world = Mixed()
+    result = hermetic(world, toml)
+    assert world.networks == ["none", "none", "none"]
+    assert (result.reason, findings(result)["hermetic-reward"]["severity"]) == ("expected", "info")
+
+
 def test_scores_that_differ_and_are_both_paid(hermetic, tmp_path, fake_machine):
     task = make_task(tmp_path, toml=UNSAID)
     settings = DatasetSettings(oracle_min=0.5)
