@@ -101,7 +101,7 @@ class ApptainerSandbox:
         self._launch = launch
         self._files = files = FilesOfContainers(flavour.maps_uids)
         self.make_readable, self.size, self.remove = files.make_readable, files.size, files.remove
-        self.touched, self.read = files.touched, files.read
+        self.touched = files.touched
 
     @property
     def flavour(self) -> str:

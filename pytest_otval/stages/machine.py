@@ -18,6 +18,7 @@ from pytest_otval.images.bases import Bases, ImageSource, chosen_sources, own_so
 from pytest_otval.images.locks import sweep_half
 from pytest_otval.images.model import Image, ImageRequest
 from pytest_otval.images.pulling import Puller
+from pytest_otval.images.record import usable_record
 from pytest_otval.images.registry import Registry
 from pytest_otval.images.staging import Staging, staging_of, sweep_staged
 from pytest_otval.images.steps import base_plan
@@ -208,7 +209,8 @@ def _is_here(name: str, bases: Bases, store: Path) -> bool:
         base = bases.docker_image(name, Path.cwd())
     except Conclusion:
         return False
-    return any((store / f"{base_plan(base, all_root).key}.json").exists() for all_root in (False, True))
+    keys = (base_plan(base, all_root).key for all_root in (False, True))
+    return any(usable_record(store, key) is not None for key in keys)
 
 
 def probe_flavour(workspace: Workspace, profile: Profile) -> tuple[str, list[str]]:
