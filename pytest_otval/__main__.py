@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_otval.core import Conclusion, OtvalUsageError
+from pytest_otval.workspace import default_cluster
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -129,7 +129,7 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         metavar="NAME",
-        default=os.environ.get("OT_CLUSTER") or "local",
+        default=default_cluster(),
         help="cluster profile (default: $OT_CLUSTER, else local)",
     )
 

@@ -196,14 +196,20 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     alone = not is_worker(config) and not config.pluginmanager.hasplugin("dsession")
     if alone:
         require_all_collected(config, [item.nodeid for item in session.items])
+    elsewhere = runs_elsewhere(config) and not config.option.collectonly
+    preparing = config.getoption("--otval-prepare-contract") and not config.option.collectonly
+    if elsewhere and not preparing:
+        from pytest_otval.glue.submitting import require_run_folder
+
+        require_run_folder(config)
     if (offline or not config.option.collectonly) and not config.getoption("--otval-attach"):
         prepare(config)
-    if config.getoption("--otval-prepare-contract") and not config.option.collectonly:
+    if preparing:
         from pytest_otval.glue.preparing import prepare_contract
 
         prepare_contract(session)
         return True
-    if runs_elsewhere(config) and not config.option.collectonly:
+    if elsewhere:
         from pytest_otval.glue.submitting import run_elsewhere
 
         return run_elsewhere(session)

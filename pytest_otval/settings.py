@@ -107,8 +107,8 @@ class RunSettings:
     """Stay in front of what was submitted."""
     dry_run: bool = False
     """Write what would be submitted."""
-    attach: bool = False
-    """Come back to what was submitted."""
+    attach: str = ""
+    """Come back to what was submitted: ``contract`` where that is to be kept, else ``run``."""
     writer: str = "main"
     """Name of this process's ledger file (the xdist worker's id)."""
 

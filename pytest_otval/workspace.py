@@ -60,6 +60,11 @@ class Workspace:
         return self.root / "runs"
 
 
+def default_cluster() -> str:
+    """Return the name of the cluster profile where none is chosen: ``$OT_CLUSTER``, which set-up wrote, else local."""
+    return os.environ.get("OT_CLUSTER") or "local"
+
+
 def scratch(path: str = "") -> Path:
     """Return the node-local folder for writable layers: ``$OT_SCRATCH``, else ``path``, else ``$TMPDIR``, else /tmp.
 

@@ -53,17 +53,32 @@ def unpack(archive: Path, checksum: str, target: Path) -> None:
         raise ValueError(f"{archive} does not match its checksum")
 
 
+PREFIX = "otval-job-"
+
+
+def own_folder(base: Path) -> Path:
+    """Return a new folder for this job, and remove those of jobs that were killed and whose site leaves them."""
+    for left in base.glob(f"{PREFIX}*-*"):
+        pid = left.name.removeprefix(PREFIX).partition("-")[0]
+        if pid.isdecimal() and not Path(f"/proc/{pid}").exists() and left.lstat().st_uid == os.getuid():
+            shutil.rmtree(left, ignore_errors=True)
+    # This process becomes the job.
+    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=base))
+
+
 def main(run: Path, array: str) -> None:
     """Replace this process by the job's own, or exit with one line that says why the node is not ready."""
     # Until the job listens: a job that is told of its time limit must not end here without a word.
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
-    folder = Path(tempfile.mkdtemp(prefix="otval-job-", dir=os.environ.get("TMPDIR") or None))
+    folder = None
     try:
+        folder = own_folder(Path(tempfile.gettempdir()))
         environment = json.loads((run / "staging.json").read_bytes())["environment"]
         unpack(Path(environment["path"]), environment["sha256"], folder / "env")
     except (OSError, EOFError, ValueError, KeyError, tarfile.TarError) as error:
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
         print(f"otval: {node}: the Python environment could not be unpacked: {error}", file=sys.stderr, flush=True)
         sys.exit(FAILED)
     python = str(folder / "env" / "bin" / "python")

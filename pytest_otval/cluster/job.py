@@ -142,7 +142,10 @@ class Job:
         numbers = self.element.items
         if numbers is None:
             numbers = tuple(read_plan(self.run)[self.element.shard])
-        done, ids = answered(self.run), [item.id for item in read_contract(self.run / CONTRACT).items()]
+        done, ids = (
+            answered(self.run, self.element.shard),
+            [item.id for item in read_contract(self.run / CONTRACT).items()],
+        )
         return [number for number in numbers if ids[number] not in done]
 
     def _make_ready(self, numbers: Sequence[int]) -> None:
@@ -246,6 +249,9 @@ def _without_traces(environment: Mapping[str, str]) -> dict[str, str]:
 def job_of_environment(run: Path, array: int, folder: Path, environment: Mapping[str, str]) -> Job:
     """Return the job in which this process runs. Raises OtvalUsageError, KeyError outside of one."""
     task = environment["SLURM_ARRAY_TASK_ID"]
+    elements = read_array(run, array).elements
+    if int(task) >= len(elements):
+        raise OtvalUsageError(f"the array {array} of {run} was refused: this job is of no use")
     return Job(
         run,
         folder,
@@ -253,7 +259,7 @@ def job_of_environment(run: Path, array: int, folder: Path, environment: Mapping
         f"{environment['SLURM_ARRAY_JOB_ID']}_{task}",
         int(environment.get("SLURM_RESTART_COUNT") or 0),
         environment.get("SLURMD_NODENAME") or os.uname().nodename,
-        read_array(run, array).elements[int(task)],
+        elements[int(task)],
         read_request(run),
     )
 

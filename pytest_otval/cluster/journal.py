@@ -19,10 +19,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_otval.ledger import SCHEMA
+from pytest_otval.ledger import SCHEMA, lines_of
 
 Fault = Literal["", "slurm", "node", "item"]
 """Whose fault an end is: nobody's, Slurm's (it may begin again anywhere), the node's, or that of an item it ran."""
+
+WATCHER = "watch"
+"""The ledger's writer that gives up items."""
 
 ATTEMPT = re.compile(r"shard-(?P<shard>\d+)\.(?P<job>\d+(?:_\d+)?)\.(?P<restart>\d+)(?:-\d+)?")
 
@@ -71,6 +74,11 @@ class Journal:
     def attempts(self) -> list[Attempt]:
         """The attempts that wrote down their beginning."""
         return [attempt for attempt in self._attempts.values() if attempt.array >= 0]
+
+    @property
+    def files(self) -> int:
+        """How many files there were lines in."""
+        return len(self._offsets)
 
     def read(self) -> Iterator[dict[str, Any]]:
         """Yield the result lines that are new, the first of each item. Half lines wait."""
@@ -124,9 +132,8 @@ def _note(attempt: Attempt, kind: Any, line: dict[str, Any]) -> None:
         attempt.fault = fault if fault in ("slurm", "node", "item") else ""
 
 
-def answered(run: Path) -> set[str]:
-    """Return the ids of the items that have an answer."""
-    journal = Journal(run)
-    for _ in journal.read():
-        pass
-    return journal.done
+def answered(run: Path, shard: int) -> set[str]:
+    """Return the ids of a shard's items that have an answer: only its own files, and those of who watches, tell."""
+    names = (f"shard-{shard}.*.jsonl", f"{WATCHER}.jsonl")
+    files = (path for name in names for path in (run / "ledger").glob(name))
+    return {str(line["id"]) for path in files for _, line in lines_of(path, "result")}

@@ -15,7 +15,9 @@ import os
 import sys
 import sysconfig
 import tarfile
+import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -33,6 +35,9 @@ from pytest_otval.task.source import FolderSource, source_of
 PACKAGE = "pytest-otval"
 FORMAT = 1
 """Of the archive: another one is packed anew."""
+
+UNUSED_SECONDS = 30 * 86400
+"""An archive that no submission asked for so long goes when another one is made; jobs of runs do not last as long."""
 
 _LEVEL = 1
 """Of gzip: each job unpacks, and higher levels make it little smaller."""
@@ -74,7 +79,18 @@ def pack_environment(folder: Path, modules: Sequence[str] = ()) -> Packed:
             finally:
                 half.unlink(missing_ok=True)
             write_whole(record, json.dumps(asdict(known)).encode())
+            _remove_unused(folder)
+        os.utime(record)
     return known
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove archives that no run asked for in a long time: each change of a package makes another one."""
+    for record in folder.glob("*.json"):
+        with suppress(OSError):
+            if time.time() - record.stat().st_mtime > UNUSED_SECONDS:
+                record.unlink()
+                record.with_suffix(".tar.gz").unlink(missing_ok=True)
 
 
 def _read(record: Path) -> Packed | None:

@@ -52,6 +52,17 @@ def require_room(profile: Profile, workspace: Path, run: Path, more: Expected) -
         )
 
 
+def require_visible(profile: Profile, partition: str, folder: Path) -> None:
+    """Raise OtvalUsageError where the nodes of a partition do not see the storage on which a folder lies."""
+    assert profile.slurm is not None
+    found, mounts = _location(profile, folder), profile.slurm.partitions[partition].mounts
+    if found is not None and mounts and found[0] not in mounts:
+        raise OtvalUsageError(
+            f"{folder} lies on {found[0]}, which nodes of the partition {partition} do not see: they see "
+            f"{', '.join(mounts)}; choose another partition, or another workspace"
+        )
+
+
 def _too_much(section: StorageSection, used: Use, more: Expected) -> Iterator[str]:
     files = section.files_soft or section.files_hard
     if files is not None and used.files + more.files > files:

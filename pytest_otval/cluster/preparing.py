@@ -15,7 +15,7 @@ from pytest_otval.contract.model import Contract
 from pytest_otval.contract.pinning import Wanted
 from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.history import Record, read_history
-from pytest_otval.images.record import is_usable, read_record
+from pytest_otval.images.record import usable_record
 from pytest_otval.profile import Profile
 from pytest_otval.runtimes.record import record_path, squashfs_path
 from pytest_otval.stages.machine import Machine
@@ -23,8 +23,8 @@ from pytest_otval.stages.question import image_requests
 from pytest_otval.task.load import load_task
 from pytest_otval.workspace import Workspace
 
-PACKED = "packed"
-"""The folder of a run folder with its tasks."""
+PACKED = "datasets"
+"""The folder of a run folder with its tasks, found by the names of datasets as others are."""
 
 
 def works(contract: Contract, history: Path) -> list[Work]:
@@ -45,7 +45,7 @@ def make_images(machine: Machine, contract: Contract, wanted: Iterable[Wanted], 
     Raises Conclusion of a class that is an error of ours or the machine's only where no image can be made at all.
     """
     store = Workspace.from_environment().images
-    missing = {image.key for image in contract.images if not _is_there(store, image.key)}
+    missing = {image.key for image in contract.images if usable_record(store, image.key) is None}
     if missing:
         say(f"making {len(missing)} images before jobs start")
     for one in wanted:
@@ -55,11 +55,6 @@ def make_images(machine: Machine, contract: Contract, wanted: Iterable[Wanted], 
             if keys & missing:
                 _make(machine, one, name)
                 missing -= keys
-
-
-def _is_there(store: Path, key: str) -> bool:
-    record = read_record(store, key)
-    return record is not None and is_usable(store, record)
 
 
 def _make(machine: Machine, wanted: Wanted, name: str) -> None:

@@ -43,6 +43,8 @@ class Request:
     """Lines of shell that come first on a node."""
     plugins: tuple[str, ...] = ()
     """What ``-p`` names: modules that jobs load, too."""
+    by_contract: bool = False
+    """Whether the user gave a contract, which then is to be kept."""
 
     @property
     def item_seconds(self) -> int:

@@ -102,7 +102,8 @@ def submit(run: Path, request: Request, elements: Sequence[Element], exclude: Se
         with _clean_environment():
             job = executor._submit_command(_command(run, number))
     except (FailedJobError, FailedSubmissionError) as error:
-        (run / ARRAYS / f"{number}.json").unlink()
+        # Its number is not used again: sbatch may have given up on what the controller took.
+        _write(run, replace(array, elements=()))
         raise OtvalUsageError(f"sbatch refused the jobs: {_said(str(error))}") from None
     array = replace(array, job=str(job.job_id))
     _write(run, array)

@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_otval.cluster import states, submission
 from pytest_otval.cluster.job import CONTRACT
-from pytest_otval.cluster.journal import Journal
+from pytest_otval.cluster.journal import WATCHER, Journal
 from pytest_otval.cluster.recovery import GivenUp, Past, Place, Silent, recover
 from pytest_otval.cluster.request import read_request
 from pytest_otval.cluster.shards import read_plan
@@ -87,6 +87,11 @@ class Watch:
         self._seen: dict[Place, float] = {}
         self._over_since: dict[Place, float] = {}
 
+    @property
+    def files(self) -> int:
+        """How many files its ledger has by now."""
+        return self._journal.files
+
     def lines(self) -> Iterator[dict[str, Any]]:
         """Yield the result lines that came since the last call, the first of each item."""
         for line in self._journal.read():
@@ -104,11 +109,21 @@ class Watch:
         except SlurmUnreachableError as error:
             return self._view(arrays, {}, set(), f"Slurm does not answer: {error}")
         live = self._live(arrays, known)
-        trouble = ""
-        if not self._cancelled:
+        if self._cancelled:
+            trouble = self._cancel_again(arrays, known)
+        else:
             self._end_hopeless(known)
             trouble = self._recover(arrays, known, live)
         return self._view(arrays, known, live, trouble)
+
+    def _cancel_again(self, arrays: list[Array], known: dict[Place, JobState]) -> str:
+        """End what goes on of a cancelled run, as where Slurm did not answer before; return what went wrong."""
+        going = sorted({place[0] for place, state in known.items() if state.phase != "over"})
+        try:
+            states.cancel(self.run.name, [array.number for array in arrays if array.number in going])
+        except SlurmUnreachableError as error:
+            return f"Slurm does not answer: {error}"
+        return ""
 
     @property
     def _cancelled(self) -> str:
@@ -191,7 +206,7 @@ class Watch:
         if not items:
             return
         facts = _facts(self.run)
-        ledger = Ledger(self.run, "watch")
+        ledger = Ledger(self.run, WATCHER)
         for one in items:
             id = self.ids[one.item]
             ledger.write(
@@ -227,9 +242,15 @@ class Watch:
         return View(len(self.ids), done, shards, reasons, self._verdicts, nodes, trouble, self._cancelled)
 
 
+def give_up(run: Path, why: str) -> None:
+    """Let nothing of a run be submitted again; who looks at it next ends its jobs. Raises OSError."""
+    if not (run / CANCELLED).exists():
+        (run / CANCELLED).write_text(f"{why}\n")
+
+
 def cancel(run: Path, why: str = "cancelled") -> None:
     """Cancel all jobs of a run; nothing of it is submitted again. Raises SlurmUnreachableError, OtvalUsageError."""
-    (run / CANCELLED).write_text(f"{why}\n")
+    give_up(run, why)
     states.cancel(run.name, [array.number for array in arrays_of(run)])
 
 

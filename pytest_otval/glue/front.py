@@ -12,15 +12,17 @@ from typing import Any
 
 import pytest
 
-from pytest_otval.cluster.watch import View, Watch, cancel, state_line
+from pytest_otval.cluster.watch import View, Watch, give_up, state_line
 from pytest_otval.glue.contracting import write_line
+from pytest_otval.glue.options import ERRORS_ONLY
 from pytest_otval.glue.plan import ENGINE
 from pytest_otval.glue.progress import begin_line, duration
 from pytest_otval.glue.stop import STOPPED
 
-LOOK_SECONDS = 2.0
+LOOK_SECONDS = 5.0
 """Between two questions to Slurm: one call for all jobs of a run, which takes it milliseconds."""
-READ_SECONDS = 0.5
+READ_SECONDS, READ_SECONDS_A_FILE = 0.5, 0.01
+"""Between two looks at the ledger, the more of its files there are: shared storage counts each as an access."""
 SILENCE_SECONDS, QUIET_SECONDS = 10.0, 60.0
 """A line comes after the first if what it says has changed, and after the second anyway."""
 
@@ -29,24 +31,27 @@ def follow(session: pytest.Session, run: Path) -> None:
     """Report answers until all have come, or nothing more will. Raises OtvalUsageError, KeyboardInterrupt."""
     watch, told = Watch(run), _Told(session.config)
     items = {item.nodeid: item for item in session.items}
-    detached = _Detached(run)
-    session.config.pluginmanager.register(detached, "otval-detached")
+    ending = _Ending(run)
+    session.config.pluginmanager.register(ending, "otval-front")
     progress = session.config.pluginmanager.getplugin("otval-progress")
     if progress is not None:
         session.config.pluginmanager.unregister(progress)
     looked = 0.0
     while True:
         _report(session, items, watch.lines())
+        if not items:
+            ending.over = True
+            return
         if time.monotonic() - looked >= LOOK_SECONDS:
             view, looked = watch.look(), time.monotonic()
             told.tell(view)
             if view.over:
                 _report(session, items, watch.lines())
-                detached.over = True
+                ending.over, ending.left = True, view.items - view.done
                 return
         if (run / STOPPED).exists():
-            cancel(run, (run / STOPPED).read_text().strip())
-        time.sleep(READ_SECONDS)
+            give_up(run, (run / STOPPED).read_text().strip())
+        time.sleep(max(READ_SECONDS, READ_SECONDS_A_FILE * watch.files))
 
 
 def _report(session: pytest.Session, items: dict[str, pytest.Item], lines: Iterable[dict[str, Any]]) -> None:
@@ -94,18 +99,27 @@ class _Told:
         return f"; about {duration((now - self._began) / fresh * (view.items - view.done))} left"
 
 
-class _Detached:
-    """Says, where this process ends before the run, that it goes on."""
+class _Ending:
+    """Says how the run goes on where this process ends first, and keeps one that is not complete from being green."""
 
     def __init__(self, run: Path) -> None:
         self._run = run
         self.over = False
+        self.left = 0
+        """Items that get no answer any more."""
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Correct the exit status, which comes from the reports there are."""
+        if self.left and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED, ERRORS_ONLY):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say how to come back."""
+        """Say how to come back, or what is missing."""
         from pytest_otval.glue.submitting import commands
 
+        if self.left:
+            terminalreporter.write_line(f"{self.left} items have no answer: their jobs were cancelled", red=True)
         if not self.over:
             terminalreporter.write_line("detached: the jobs go on without this process", yellow=True)
             for line in commands(self._run):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import math
-import os
 import re
 import secrets
 import time
@@ -19,7 +18,7 @@ from pytest_otval.core import LEVELS, OtvalUsageError, Severity
 from pytest_otval.glue.numbers import positive_integer
 from pytest_otval.glue.submit_options import SUBMIT_OPTIONS, add_submit_options
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
-from pytest_otval.workspace import Workspace
+from pytest_otval.workspace import Workspace, default_cluster
 
 ERRORS_ONLY = 8
 """Exit status where there were errors of ours or the machine's and nothing worse."""
@@ -216,7 +215,7 @@ def attack_ids(text: str) -> str:
 
 def cluster_name(config: pytest.Config) -> str:
     """Return the name of the cluster profile."""
-    return str(config.getoption("--otval-cluster")) or os.environ.get("OT_CLUSTER", "") or "local"
+    return str(config.getoption("--otval-cluster")) or default_cluster()
 
 
 def run_folder(config: pytest.Config, workspace: Workspace) -> Path:

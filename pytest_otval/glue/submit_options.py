@@ -51,8 +51,8 @@ def add_submit_options(group: Any) -> None:
     )
     group.addoption(
         "--otval-attach",
-        action="store_true",
-        default=False,
+        choices=("", "run", "contract"),
+        default="",
         help="report what jobs answer that were submitted before: for `python -m pytest_otval attach RUN`",
     )
 

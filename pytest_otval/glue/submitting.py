@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from pytest_otval.cluster.staging import write_staging
 from pytest_otval.contract.file import write_contract
 from pytest_otval.contract.model import Contract, Submission
 from pytest_otval.contract.pinning import Wanted
-from pytest_otval.core import Conclusion, OtvalUsageError
+from pytest_otval.core import Conclusion, OtvalUsageError, printable
 from pytest_otval.glue import options
 from pytest_otval.glue.contracting import wanted_of, write_line
 from pytest_otval.glue.engine import Engine
@@ -27,6 +29,12 @@ from pytest_otval.glue.plan import ENGINE, OUT, PLAN
 from pytest_otval.glue.preparing import contract_of_items
 from pytest_otval.profile import Profile, load_profile
 from pytest_otval.workspace import Workspace
+
+NOT_THERE = ("--otval-fix", "--otval-save-runtimes", "--otval-keep", "--otval-resume", "--otval-reuse")
+"""Options that change tasks where they lie, or are about other run folders."""
+
+SAFE_PATH = re.compile(r"/[A-Za-z0-9._+/-]*/[A-Za-z0-9._-]+")
+"""Run folders whose name can be a job's and whose path can stand in options of sbatch, where % and , mean more."""
 
 SCRIPT = "submission.sh"
 """What a dry run writes."""
@@ -52,13 +60,18 @@ def run_elsewhere(session: pytest.Session) -> bool:
 
 
 def _submit(session: pytest.Session) -> None:
-    config, run = session.config, config_run(session.config)
+    config, run = session.config, session.config.stash[OUT]
+    for option in NOT_THERE:
+        if config.getoption(option):
+            raise OtvalUsageError(f"{option} is of runs on this machine: it cannot be submitted, leave it out")
     contract, wanted = _contract(session)
     chosen = _chosen(config, contract)
     profile = load_profile(chosen.profile, config.rootpath)
     plugins = [name for name in config.option.plugins if not name.startswith("no:") and name != "pytester"]
     request = make_request(profile, chosen.partition, chosen.cpus, chosen.time, plugins)
+    request = replace(request, by_contract=config.stash[PLAN].contract is not None)
     plan = _plan(contract, profile, request, chosen.shards)
+    preflight.require_visible(profile, request.partition, run)
     write_contract(run / CONTRACT, contract)
     write_request(run, request)
     write_plan(run, plan)
@@ -81,14 +94,19 @@ def _submit(session: pytest.Session) -> None:
         write_line(config, f"otval: {line}")
 
 
-def config_run(config: pytest.Config) -> Path:
-    """Return the run folder. Raises UsageError where nothing is selected."""
+def require_run_folder(config: pytest.Config) -> None:
+    """Raise UsageError where no task is selected, or the run folder is none to submit to."""
     if PLAN not in config.stash:
         raise pytest.UsageError("--otval-submit: no task is selected")
     run: Path = config.stash[OUT]
+    if config.getoption("--otval-attach"):
+        return
+    if not SAFE_PATH.fullmatch(str(run)):
+        raise pytest.UsageError(
+            f"--otval-out {printable(str(run))!r}: Slurm takes run folders of letters, digits and . _ + - / alone"
+        )
     if (run / CONTRACT).exists():
         raise pytest.UsageError(f"{run} was submitted before: leave --otval-out out, or attach to it")
-    return run
 
 
 def commands(run: Path) -> list[str]:

@@ -18,6 +18,7 @@ from pytest_otval.sandbox.base import TOOLBOX, UPPER, Bind, ContainerSpec
 from pytest_otval.sandbox.container import RunningContainer
 from pytest_otval.sandbox.first_process import OWN_LAYERS, first_argv
 from pytest_otval.sandbox.gpus import runtime_flags
+from pytest_otval.sandbox.launch import Child, Launcher
 from pytest_otval.sandbox.leftovers import OwnScratch
 from pytest_otval.sandbox.limits import cores
 from pytest_otval.sandbox.namespace import FilesOfContainers
@@ -80,8 +81,12 @@ class ApptainerSandbox:
         scratch: OwnScratch,
         public: str = "slirp4netns",
         starts: Slots | None = None,
+        launch: Launcher = Child,
     ) -> None:
-        """``public`` is the profile's way to the public network, ``starts`` how many containers start at a time."""
+        """``public`` is the profile's way to the public network.
+
+        ``starts`` says how many containers start at a time, ``launch`` starts the runtime of trials.
+        """
         program = shutil.which("apptainer") or shutil.which("singularity")
         if program is None:
             raise Conclusion(
@@ -93,9 +98,10 @@ class ApptainerSandbox:
         self._scratch = scratch
         self._public = public
         self._starts = starts or Slots(scratch.folder, "start", None)
+        self._launch = launch
         self._files = files = FilesOfContainers(flavour.maps_uids)
         self.make_readable, self.size, self.remove = files.make_readable, files.size, files.remove
-        self.touched, self.read = files.touched, files.read
+        self.touched = files.touched
 
     @property
     def flavour(self) -> str:
@@ -136,6 +142,7 @@ class ApptainerSandbox:
                     on_start=self._scratch.record,
                     storage_bytes=lambda: sum(map(self.size, written)),
                     gpus=spec.gpus,
+                    launch=Child if spec.for_build else self._launch,
                 )
             stack.callback(container.close)
             if spec.network == "public" and self._public == "slirp4netns":

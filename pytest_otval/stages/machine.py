@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,7 @@ from pytest_otval.images.bases import Bases, ImageSource, chosen_sources, own_so
 from pytest_otval.images.locks import sweep_half
 from pytest_otval.images.model import Image, ImageRequest
 from pytest_otval.images.pulling import Puller
+from pytest_otval.images.record import usable_record
 from pytest_otval.images.registry import Registry
 from pytest_otval.images.staging import Staging, staging_of, sweep_staged
 from pytest_otval.images.steps import base_plan
@@ -28,6 +30,7 @@ from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.sandbox.admission import Admission
 from pytest_otval.sandbox.apptainer import FLAVOURS, ApptainerSandbox
 from pytest_otval.sandbox.budget import node_budget
+from pytest_otval.sandbox.launch import Child, Launcher, Step
 from pytest_otval.sandbox.leftovers import OwnScratch, sweep
 from pytest_otval.sandbox.probe import apptainer_maker, choose_flavour
 from pytest_otval.sandbox.slots import Slots
@@ -114,9 +117,11 @@ class Machine:
         """The sandbox in the run's flavour. Raises Conclusion ``missing-tool``."""
         toolbox = ensure_toolbox(self._workspace.images)
         flavour = FLAVOURS[self.settings.verdict.flavour]
-        at_once = self.profile.slurm.container_starts if self.profile.slurm is not None else None
-        starts = Slots(node_folder(), "start", at_once)
-        return ApptainerSandbox(flavour, toolbox, self.scratch, self.profile.network.public, starts)
+        slurm = self.profile.slurm
+        starts = Slots(node_folder(), "start", slurm.container_starts if slurm is not None else None)
+        steps = slurm is not None and slurm.trial_step == "srun" and "SLURM_JOB_ID" in os.environ
+        launch: Launcher = Step if steps else Child
+        return ApptainerSandbox(flavour, toolbox, self.scratch, self.profile.network.public, starts, launch)
 
     @cached_property
     def admission(self) -> Admission:
@@ -204,7 +209,8 @@ def _is_here(name: str, bases: Bases, store: Path) -> bool:
         base = bases.docker_image(name, Path.cwd())
     except Conclusion:
         return False
-    return any((store / f"{base_plan(base, all_root).key}.json").exists() for all_root in (False, True))
+    keys = (base_plan(base, all_root).key for all_root in (False, True))
+    return any(usable_record(store, key) is not None for key in keys)
 
 
 def probe_flavour(workspace: Workspace, profile: Profile) -> tuple[str, list[str]]:

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,6 +81,20 @@ class Site:
                 (folder / "tasks" / task / "wanted" / stage).write_text(answer)
         self.own()
 
+    def real_dataset(self, names: Sequence[str], images: Sequence[Path]) -> None:
+        """Take tasks of the demo, and of images only those that theirs lie on."""
+        for file in (self.root / "ws" / "images").glob("[0-9a-f]*.*"):
+            file.unlink()
+        folder = self.root / "datasets" / "demo"
+        shutil.rmtree(folder, ignore_errors=True)
+        for name in names:
+            shutil.copytree(REPOSITORY / "datasets" / "demo" / "tasks" / name, folder / "tasks" / name)
+        shutil.copy(REPOSITORY / "datasets" / "demo" / "dataset.toml", folder)
+        for file in images:
+            for one in (file, file.with_suffix(".json")):
+                shutil.copy(one, self.root / "ws" / "images")
+        self.own()
+
     def hold(self, name: str) -> str:
         """Return an answer of the stub that waits for ``let_go``."""
         return f"hold {self.root / name}"
@@ -118,9 +132,9 @@ class Site:
         """Start the submission of a run."""
         return self.pytest(f"--otval-submit={profile}", "--otval-cpus=2", f"--otval-out={run}", *words, stub=stub)
 
-    def profile(self, name: str, **changes: str) -> str:
+    def profile(self, name: str, first: str = "", **changes: str) -> str:
         """Make a profile that is the usual one but for some words, and return its name."""
-        text = (self.root / "clusters" / f"{PROFILE}.toml").read_text()
+        text = first + (self.root / "clusters" / f"{PROFILE}.toml").read_text()
         for old, new in changes.items():
             text = re.sub(rf"(?m)^{old} = .*$", f"{old} = {new}", text)
         (self.root / "clusters" / f"{name}.toml").write_text(text)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,15 @@ def test_an_archive_that_was_cut_off_is_made_again(small, tmp_path):
     os.truncate(first.path, 1000)
     assert pack_environment(tmp_path) == first
     assert Path(first.path).stat().st_size == first.bytes
+
+
+def test_archives_that_nobody_asks_for_go(small, tmp_path):
+    for name, age in (("old", packing.UNUSED_SECONDS + 60), ("young", 60)):
+        for file in (tmp_path / f"{name}.json", tmp_path / f"{name}.tar.gz"):
+            file.write_text("{}")
+            os.utime(file, (time.time() - age,) * 2)
+    packed = pack_environment(tmp_path)
+    assert {path.name.partition(".")[0] for path in tmp_path.iterdir()} == {"young", Path(packed.path).name[:16]}
 
 
 def test_a_plugin_without_a_file_is_refused(small, tmp_path):

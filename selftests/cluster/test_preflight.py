@@ -2,9 +2,9 @@
 
 import pytest
 
-from pytest_otval.cluster.preflight import Expected, expected, require_room
+from pytest_otval.cluster.preflight import Expected, expected, require_room, require_visible
 from pytest_otval.core import OtvalUsageError
-from pytest_otval.profile import Profile, StorageSection
+from pytest_otval.profile import PartitionSection, Profile, SlurmSection, StorageSection
 
 
 def site(folder, **quota):
@@ -42,3 +42,23 @@ def test_a_place_without_a_known_quota_is_not_looked_at(workspace, tmp_path, mon
     require_room(site(workspace), workspace, workspace / "run", Expected(10**6, 10**15))
     monkeypatch.delenv("SITE_WORK")
     require_room(site(workspace, files_hard=1), workspace, workspace / "run", Expected(10**6, 0))
+
+
+def test_a_partition_whose_nodes_do_not_see_the_run_is_refused(workspace):
+    partitions = {
+        "gpu": PartitionSection(cores=4, mounts=("home",)),
+        "cpu": PartitionSection(cores=4, mounts=("home", "work")),
+        "any": PartitionSection(cores=4),
+    }
+    home = StorageSection(path="/home/nobody", exports="OT_STORAGE_HOME", purpose="home")
+    profile = Profile(
+        name="site",
+        slurm=SlurmSection(partitions=partitions),
+        storage={**site(workspace).storage, "home": home},
+    )
+    with pytest.raises(
+        OtvalUsageError, match="lies on work, which nodes of the partition gpu do not see: they see home"
+    ):
+        require_visible(profile, "gpu", workspace / "run")
+    require_visible(profile, "cpu", workspace / "run")
+    require_visible(profile, "any", workspace / "run")

@@ -136,7 +136,9 @@ def test_what_sbatch_refuses_is_told_in_its_words_and_leaves_no_array(tmp_path, 
     sbatch("echo 'sbatch: error: Batch job submission failed: Invalid account' >&2; exit 1")
     with pytest.raises(OtvalUsageError, match="refused the jobs: Batch job submission failed: Invalid account"):
         submit(tmp_path, REQUEST, [Element(0)])
-    assert arrays_of(tmp_path) == []
+    assert [array.elements for array in arrays_of(tmp_path)] == [()]
+    sbatch("echo Submitted batch job 2")
+    assert submit(tmp_path, REQUEST, [Element(0)]).number == 1, "its name is not used again"
 
 
 def test_an_array_that_is_none_of_ours_is_told(tmp_path):

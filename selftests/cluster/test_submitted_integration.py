@@ -2,6 +2,8 @@
 
 import itertools
 import os
+import re
+import shutil
 import signal
 import sys
 import time
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_otval.evidence import files
 from selftests.cluster.submitted import Site, ended, inner, results
 from selftests.glue.conftest import ids
 
@@ -66,10 +69,7 @@ def test_a_run_over_two_nodes_reports_as_one_here(site, run):
     assert here.status == there.status == 1, there.output + there.errors
     each_once(run, ["datasets/demo/dataset.toml::static", *ids(*"abcd")])
 
-    def told(path):
-        return {id: (line[-1]["verdict"], line[-1]["class"], line[-1]["score"]) for id, line in results(path).items()}
-
-    assert told(run) == told(site.run("here"))
+    assert _told(run) == _told(site.run("here"))
     assert "1 failed, 15 passed, 1 n/a in" in here.lines[-1]
     assert "1 failed, 15 passed, 1 n/a in" in there.lines[-1]
     shown = {line.split()[0]: line.split()[1] for line in there.lines if line.startswith("datasets/") and "%" in line}
@@ -77,6 +77,54 @@ def test_a_run_over_two_nodes_reports_as_one_here(site, run):
     assert (site.root / "there.xml").read_text().count("<testcase") == 17
     nodes = {line["node"] for line in _shard_lines(run, "began")}
     assert nodes == {"n1", "n2"}
+
+
+@pytest.mark.parametrize(("step", "build_on"), [("none", "login"), ("srun", "job")])
+def test_real_trials_have_the_same_answers_on_nodes(site, run, image, step, build_on):
+    names = ("answer-file", "git-repository", "separate-verifier", "running-service")
+    site.real_dataset(names, image.files)
+    changes = {"trial_step": f'"{step}"', "build_on": f'"{build_on}"'}
+    profile = site.profile(f"real-{step}", 'image_sources = ["bootstrap"]\n', **changes)
+    words = ("-m", "build or oracle or noop", f"--otval-cluster={profile}")
+    there = ended(site.submit(run, *ALL, *words, stub=False, profile=profile))
+    here = ended(site.pytest(f"--otval-out={run}-here", *words, "-n", "2", stub=False))
+    assert here.status == there.status == 0, there.output + there.errors
+    assert _told(run) == _told(run.with_name(f"{run.name}-here"))
+    each_once(run, ids(*names, stages=("build", "oracle", "noop")))
+    for lines in results(run).values():
+        place = lines[0]["evidence"]
+        assert lines[0]["stage"] == "build" or dict(files(run, place))
+    jobs = {line["job"].partition("_")[0] for line in _shard_lines(run, "began")}
+    assert _steps_of(site, jobs) == (step == "srun")
+
+
+def _steps_of(site, arrays):
+    """Whether tasks were launched on a node beside batch scripts, since the first job of these arrays began."""
+    logs = [(site.slurm.folder / "log" / f"slurmd.{node}.log").read_text() for node in ("n1", "n2")]
+    first = min(int(array) for array in arrays)
+    found = [int(job) for log in logs for job in re.findall(r"launch task StepId=(\d+)\.\d", log)]
+    return any(job >= first for job in found)
+
+
+def _told(path):
+    return {id: (line[-1]["verdict"], line[-1]["class"], line[-1]["score"]) for id, line in results(path).items()}
+
+
+@pytest.mark.slow
+def test_ten_thousand_tasks_leave_few_files(site, run):
+    count = 10_000
+    site.dataset({f"task-{number:05}": {} for number in range(count)})
+    before = _files_below(site.root / "ws")
+    outcome = ended(site.submit(run, "-m", "oracle or noop", "--otval-wait", "-q", "--otval-shards=40"))
+    assert outcome.status == 0, outcome.output[-3000:] + outcome.errors
+    found = results(run)
+    assert len(found) == 2 * count and all(len(lines) == 1 for lines in found.values())
+    assert _files_below(site.root / "ws") - before <= 2000
+    shutil.rmtree(site.root / "datasets" / "demo")
+
+
+def _files_below(folder):
+    return sum(len(folders) + len(names) for _, folders, names in os.walk(folder))
 
 
 def _shard_lines(run, event):
@@ -125,7 +173,7 @@ def test_ctrl_c_detaches_and_cancel_ends_the_jobs(site, run):
     assert site.command("cancel", run).status == 0
     site.slurm.wait_for(site.job(run), "CANCELLED", "COMPLETED")
     attached = ended(site.attach(run))
-    assert attached.status == 1 and "items were not run" in attached.output
+    assert attached.status == 1 and "items have no answer: their jobs were cancelled" in attached.output
     assert not (run / "arrays" / "1.json").exists()
 
 

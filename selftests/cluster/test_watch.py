@@ -187,6 +187,7 @@ def test_nothing_of_a_cancelled_run_is_submitted_again(cluster, look):
     cancel(cluster.run)
     cluster.says(0, 0, "RUNNING")
     assert not look().over
+    assert cluster.cancelled == ["run", "run"], "it still ran"
     cluster.says(0, 0, "CANCELLED")
     cluster.says(0, 1, "CANCELLED")
     look()
