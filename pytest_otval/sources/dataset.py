@@ -21,6 +21,7 @@ from pathlib import Path
 from pytest_otval.core import Conclusion, OtvalUsageError, printable
 from pytest_otval.harden.proposal import NewText
 from pytest_otval.sources.editor import TaskEditor
+from pytest_otval.sources.effect import effects, markdown, page, run_stages, table, write_readme
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.harbor_tasks import harbor_tasks
 from pytest_otval.sources.making import PROVENANCE, Prepared, Raw, Refused, Tasks, make, recipe_digest
@@ -92,6 +93,12 @@ class PatchedDataset:
         add("status", self._status, "tell what is fetched and prepared")
         diff = add("diff", self._diff, "print what the patches change, as a diff")
         diff.add_argument("tasks", nargs="*", metavar="TASK", help="of these tasks (default: all)")
+        effect = add("effect", self._effect, "ask stages before and after the patches: exit with 1 where one regresses")
+        effect.add_argument("--stages", default="oracle,noop", metavar="STAGE,...", help="default: oracle,noop")
+        effect.add_argument("--limit", type=int, metavar="N", help="the first N tasks of the source")
+        effect.add_argument("-n", default="auto", metavar="N", help="workers (default: auto)")
+        effect.add_argument("--html", type=Path, metavar="FILE", help="write a page, too")
+        effect.add_argument("--readme", action="store_true", help="write the table into README.md beside dataset.toml")
         add("check", self._check, "try the patches: exit with 1 where one is not needed, fails, or conflicts")
         return parser
 
@@ -173,6 +180,40 @@ class PatchedDataset:
         if missing:
             raise OtvalUsageError(f"{self.name} has no task {min(missing)!r}")
         return status
+
+    def _effect(self, arguments: argparse.Namespace) -> int:
+        if not self.patches:
+            raise OtvalUsageError(f"{self.name} has no patches")
+        stages = arguments.stages.split(",")
+        work = self.workspace.datasets / f".{self.name}.effect"
+        shutil.rmtree(work, ignore_errors=True)
+        told = _Told(self.name)
+        forms = {"before": (), "after": tuple(self.patches)}
+        made = {}
+        for form, patches in forms.items():
+            tasks = _first(self.tasks_of_source(), arguments.limit)
+            target = work / form / self.name
+            target.parent.mkdir(parents=True)
+            made[form] = make(tasks, patches, f"{self.recipe} {form}", self.folder, target, told.say)
+        told.end()
+        patched = {task.name: task.patches for task in made["after"].tasks if task.patches}
+        if not patched:
+            raise SourceError("no patch changes a task")
+        for form in forms:
+            # The others are the same tasks before and after.
+            run_stages(work / form / self.name, sorted(patched), stages, work / f"run-{form}", arguments.n)
+        found = effects(work / "run-before", work / "run-after")
+        rows = table(found, patched)
+        for line in markdown(rows):
+            print(line)
+        if arguments.html:
+            arguments.html.write_text(page(self.name, rows, found))
+        if arguments.readme:
+            write_readme(self.folder / "README.md", markdown(rows))
+        worse = [one for one in found if one.became == "regressed"]
+        for one in worse[:_SHOWN]:
+            print(printable(f"regressed: {one.task} {one.stage}: {one.before} -> {one.after}"))
+        return 1 if worse else 0
 
     def _check(self, arguments: argparse.Namespace) -> int:
         applied: Counter[str] = Counter()
