@@ -20,8 +20,12 @@ from pathlib import Path
 
 from pytest_otval.core import Conclusion, OtvalUsageError, printable
 from pytest_otval.harden.proposal import NewText
+from pytest_otval.ledger import LATEST, find_run
+from pytest_otval.report.results import read_results
+from pytest_otval.report.select import select
 from pytest_otval.sources.editor import TaskEditor
 from pytest_otval.sources.effect import effects, markdown, page, run_stages, table, write_readme
+from pytest_otval.sources.export import export, fates, push
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.harbor_tasks import harbor_tasks
 from pytest_otval.sources.making import PROVENANCE, Prepared, Raw, Refused, Tasks, make, recipe_digest
@@ -29,6 +33,7 @@ from pytest_otval.sources.origin import Recipe, fetch, fetched, is_fetched, read
 from pytest_otval.sources.patches import Patch, apply, checked, unused
 from pytest_otval.task.index import is_prepared
 from pytest_otval.task.pack import unpack_dataset
+from pytest_otval.task.source import source_of
 from pytest_otval.workspace import Workspace
 
 _SHOWN = 20
@@ -68,7 +73,7 @@ class PatchedDataset:
         arguments = self._parser().parse_args(argv)
         try:
             self.patches = checked(self.patches)
-            status: int = arguments.run(arguments)
+            status: int = arguments.carry_out(arguments)
         except OtvalUsageError as error:
             print(f"error: {error}", file=sys.stderr)
             return 4
@@ -83,7 +88,7 @@ class PatchedDataset:
 
         def add(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
             command = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
-            command.set_defaults(run=run)
+            command.set_defaults(carry_out=run)
             return command
 
         add("fetch", self._fetch, "bring the source into the workspace, once, and verify it")
@@ -99,6 +104,11 @@ class PatchedDataset:
         effect.add_argument("-n", default="auto", metavar="N", help="workers (default: auto)")
         effect.add_argument("--html", type=Path, metavar="FILE", help="write a page, too")
         effect.add_argument("--readme", action="store_true", help="write the table into README.md beside dataset.toml")
+        export = add("export", self._export, "write what is published: tasks, kept and archived, and the evidence")
+        export.add_argument("out", type=Path, metavar="DIR", help="a new folder")
+        export.add_argument("--run", action="append", default=[], metavar="RUN", help="of these runs (default: latest)")
+        export.add_argument("--select", metavar="EXPR", help="only tasks with a result that EXPR selects")
+        export.add_argument("--push", metavar="REPO", help="put it into a dataset repository of the Hugging Face hub")
         add("check", self._check, "try the patches: exit with 1 where one is not needed, fails, or conflicts")
         return parser
 
@@ -214,6 +224,24 @@ class PatchedDataset:
         for one in worse[:_SHOWN]:
             print(printable(f"regressed: {one.task} {one.stage}: {one.before} -> {one.after}"))
         return 1 if worse else 0
+
+    def _export(self, arguments: argparse.Namespace) -> int:
+        results = [read_results(find_run(run)) for run in arguments.run or [LATEST]]
+        rows = [row for one in results for row in one.rows if row.dataset == self.name]
+        wanted = fates(rows)
+        if arguments.select:
+            chosen = {row.task for row, want in zip(rows, select(arguments.select, rows), strict=True) if want}
+            wanted = {task: fate for task, fate in wanted.items() if task in chosen}
+        if not wanted:
+            raise OtvalUsageError(f"no task of {self.name} has an answer in these runs")
+        licence = read_recipe(self.folder).source.licence
+        of_ours = [one.where(row.dataset == self.name for row in one.rows) for one in results]
+        counts = export(self.name, source_of(self.target), of_ours, wanted, licence, arguments.out)
+        print(f"{arguments.out}: {counts['kept']} kept, {counts['archived']} archived")
+        if arguments.push:
+            push(arguments.out, arguments.push, f"{self.name}: {counts['kept']} tasks")
+            print(f"pushed to {arguments.push}")
+        return 0
 
     def _check(self, arguments: argparse.Namespace) -> int:
         applied: Counter[str] = Counter()

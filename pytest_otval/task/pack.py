@@ -12,11 +12,11 @@ import shutil
 import stat
 import tarfile
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from pytest_otval.core import NAME, Conclusion, OtvalUsageError
 from pytest_otval.task.dataset import DATASET_TOML, MAX_TOML_BYTES
@@ -153,27 +153,38 @@ def _squashfs_writer(file: Path) -> Iterator[Add]:
         yield add
 
 
+class AddRow(Protocol):
+    """Adds a task to a Parquet file."""
+
+    def __call__(self, name: str, folder: Path, /, *more: str) -> None:
+        """``more`` are the values of further columns."""
+
+
 @contextmanager
-def parquet_writer(file: Path) -> Iterator[Add]:
-    """Give what adds tasks to a new Parquet file, which is whole at the end. Raises OSError."""
+def parquet_writer(file: Path, more: Sequence[str] = ()) -> Iterator[AddRow]:
+    """Give what adds tasks to a new Parquet file, which is whole at the end; ``more`` are further columns of text.
+
+    Raises OSError.
+    """
     import pyarrow
     from pyarrow import parquet
 
     from pytest_otval.task.packed.parquet import NAMES, TASKS
 
-    schema = pyarrow.schema([(NAMES, pyarrow.string()), (TASKS, pyarrow.binary())])
-    rows: list[tuple[str, bytes]] = []
+    texts = [(name, pyarrow.string()) for name in more]
+    schema = pyarrow.schema([(NAMES, pyarrow.string()), (TASKS, pyarrow.binary()), *texts])
+    rows: list[tuple[str, bytes, *tuple[str, ...]]] = []
     options = {"compression": "zstd", "use_dictionary": False, "write_statistics": [NAMES], "write_page_checksum": True}
     with parquet.ParquetWriter(file, schema, **options) as writer:
 
         def flush() -> None:
             if not rows:
                 return
-            names, tasks = [row[0] for row in rows], [row[1] for row in rows]
-            writer.write_table(pyarrow.table([names, tasks], schema=schema), row_group_size=len(rows))
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            writer.write_table(pyarrow.table(columns, schema=schema), row_group_size=len(rows))
             rows.clear()
 
-        def add(name: str, folder: Path) -> None:
+        def add(name: str, folder: Path, /, *values: str) -> None:
             buffer = io.BytesIO()
             with _archive(buffer) as archive:
                 _add_task(archive, folder, "")
@@ -182,7 +193,7 @@ def parquet_writer(file: Path) -> Iterator[Add]:
             size = sum(len(row[1]) for row in rows) + buffer.tell()
             if len(rows) == ROW_GROUP_ROWS or size > ROW_GROUP_BYTES:
                 flush()
-            rows.append((name, buffer.getvalue()))
+            rows.append((name, buffer.getvalue(), *values))
 
         yield add
         flush()
