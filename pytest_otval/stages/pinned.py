@@ -23,7 +23,7 @@ from pytest_otval.stages.spec import STAGES, Stage
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import Task
 
-JUDGES = ("core.py", "task", "sandbox", "images", "leaks", "runtimes", "trial", "attacks", "stages")
+JUDGES = ("core.py", "task", "checks", "sandbox", "images", "leaks", "runtimes", "trial", "attacks", "stages")
 """What of our package answers of stages with containers come from."""
 
 OF_THE_TASK = frozenset(("compose", "windows", "no-solution", "unsupported-instruction", "needs-uid-mapping"))

@@ -67,6 +67,13 @@ def test_a_task_without_a_network_that_would_do_otherwise_with_one(ask_real, tmp
     assert "scores 0 with the network and 1 without" in result.headline
 
 
+def test_auto_watches_at_the_level_that_works(ask_real, tmp_path):
+    task = make_task(tmp_path, "echo x >/usr/bin/made", f"test -e /usr/bin/made {PAY}")
+    result = ask_real("hermetic", task, isolation="auto")
+    assert (result.reason, result.facts["isolation"]) == ("expected", "fresh")
+    assert result.facts["hermetic"]["keep"] == ["/usr/bin/made"]
+
+
 def test_what_is_to_be_kept(ask_real, tmp_path):
     """Of the solution's work in folders of the system; as it is proposed, it is kept."""
     site = "/usr/lib/python3/dist-packages"
