@@ -144,6 +144,9 @@ class _Handler(BaseHTTPRequestHandler):
             case ["lfs", "verify"]:
                 wanted = json.loads(self.body)
                 return self.say(200 if len(self.hub.blobs.get(wanted["oid"], b"")) == wanted["size"] else 404)
+            case ["api", "validate-yaml"]:
+                # Of a README that is uploaded.
+                return self.say_json({"errors": [], "warnings": []})
             case ["api", kind, owner, name, *rest]:
                 return self.with_repository(f"{kind}/{owner}/{name}", lambda found: self.api(found, rest))
             case ["datasets", owner, name, *rest]:
