@@ -15,6 +15,8 @@ def main(ids_path, report_path):
     with open(ids_path, encoding="utf-8") as stream:
         targets = json.load(stream)["run"]
     sys.path[:0] = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    # As with `python -m pytest`, but behind all else, where it can stand in for nothing.
+    sys.path.append(os.getcwd())
     options = ["-p", "no:cacheprovider", "--continue-on-collection-errors", "--rootdir=.", "--junitxml=" + report_path]
     return pytest.main(options + targets)
 
