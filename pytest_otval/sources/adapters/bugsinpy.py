@@ -113,7 +113,7 @@ def _number(bug: Path) -> tuple[int, str]:
 
 
 def _test_files(info: Mapping[str, str]) -> list[str]:
-    files = [one.strip() for one in info.get("test_file", "").split(";") if one.strip()]
+    files = [re.sub("//+", "/", one.strip()) for one in info.get("test_file", "").split(";") if one.strip()]
     if not files:
         raise RefusalError("no-tests", "bug.info has no test_file")
     for one in files:

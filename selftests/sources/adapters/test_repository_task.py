@@ -91,7 +91,10 @@ def test_of_the_history_nothing_stays(place):
     assert set(made.run("git ls-files").split()) == {*FILES, "untracked.txt"}
     assert "the-fix" not in made.run("git cat-file --batch-all-objects --batch-check; cat .git/packed-refs")
     assert made.run("git cat-file --batch-all-objects --batch | grep -ac '^fixed$' || true").strip() == "0"
-    assert made.run("git remote; git tag; git branch --format='%(refname:short)'").split() == ["otval-start", "main-without-history"]
+    assert made.run("git remote; git tag; git branch --format='%(refname:short)'").split() == [
+        "otval-start",
+        "main-without-history",
+    ]
 
 
 def test_the_reference_solution_is_paid(place):
