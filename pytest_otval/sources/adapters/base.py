@@ -33,6 +33,8 @@ MAX_TASK_BYTES = 256 * 1024 * 1024
 """Of all files of a task together: a task is in memory as a whole."""
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """Of one file that an adapter reads from a source's folder."""
+_MAX_PART = 255
+"""Bytes of a file's name, as file systems have it."""
 _MAX_WHY = 300
 _MAX_SHOWN_NAME = 200
 
@@ -133,7 +135,7 @@ def _check(files: Files) -> None:
             rules.count_entry(raw)
         except Conclusion as conclusion:
             raise RefusalError("unsafe-path", conclusion.headline) from None
-        if plain != raw:
+        if plain != raw or not raw or any(len(part) > _MAX_PART for part in raw.split(b"/")):
             raise RefusalError("unsafe-path", f"{shown(raw)} is no plain path")
         if any(path[:place] in files for place, sign in enumerate(path) if sign == "/"):
             raise RefusalError("unsafe-path", f"{shown(raw)} lies below a file")

@@ -41,7 +41,9 @@ def test_a_name_that_cannot_be_written_is_refused(name):
     assert refused.name.isprintable() and len(refused.name) <= 200
 
 
-@pytest.mark.parametrize("path", ["/a", "../a", "a/../../b", "a//b", "./a", "a\0b", "a/", "x/" * 70 + "y", "a" * 2000])
+@pytest.mark.parametrize(
+    "path", ["/a", "../a", "a/../../b", "a//b", "./a", "a\0b", "a/", "x/" * 70 + "y", "a" * 300, "", "."]
+)
 def test_a_path_that_leads_elsewhere_is_refused(path):
     assert outcome(files={path: File(b"")}).reason == "unsafe-path"
 
