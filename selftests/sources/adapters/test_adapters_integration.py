@@ -11,7 +11,8 @@ pytestmark = pytest.mark.integration
 
 PACKAGES = (
     "FROM debian:bookworm-slim\n"
-    "RUN apt-get update && apt-get install -y --no-install-recommends git python3-pytest && rm -rf /var/lib/apt/lists/*\n"
+    "RUN apt-get update && apt-get install -y --no-install-recommends git python3-pytest \\\n"
+    "    && rm -rf /var/lib/apt/lists/*\n"
 )
 REPOSITORY = (
     "WORKDIR /testbed\n"
