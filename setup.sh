@@ -239,6 +239,7 @@ write_env "$new_env"
 publish_env "$new_env"
 exec 9>&-
 say "ready: source $checkout/env.sh"
+say "next, for datasets that are made from repositories of others: python -m pytest_otval upstream setup"
 
 [ $# -gt 0 ] || exit 0
 exec "$@"

@@ -20,6 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _add_image(commands)
     _add_runtime(commands)
     _add_dataset(commands)
+    _add_upstream(commands)
     _add_contract(commands)
     _add_report(commands)
     _add_runs(commands)
@@ -72,6 +73,12 @@ def _add_dataset(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     from pytest_otval.task.command import add_arguments
 
     add_arguments(commands.add_parser("dataset", help="pack the tasks of a dataset into one file, or unpack them"))
+
+
+def _add_upstream(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from pytest_otval.sources.upstream_command import add_arguments
+
+    add_arguments(commands.add_parser("upstream", help="bring repositories of others that datasets are made from"))
 
 
 def _add_contract(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

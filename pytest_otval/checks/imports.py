@@ -13,7 +13,7 @@ from pytest_otval.checks.python_ast import dotted, nodes, parse_python, walk
 from pytest_otval.checks.reads import MAX_PYTHON
 
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+(\w+)[ \t]+import\b|import[ \t]+(\w+))", re.MULTILINE)
-_BY_FILE = re.compile(r"(\w+)\.py[\"']")
+_BY_FILE = re.compile(r"(?<!\w)(\w+)\.py[\"']")
 
 
 @dataclass(frozen=True, slots=True)

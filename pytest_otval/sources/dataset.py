@@ -23,19 +23,23 @@ from pytest_otval.harden.proposal import NewText
 from pytest_otval.ledger import LATEST, find_run
 from pytest_otval.report.results import read_results
 from pytest_otval.report.select import select
+from pytest_otval.sources.adapters.base import Refused
+from pytest_otval.sources.adapters.registry import make_adapter
 from pytest_otval.sources.editor import TaskEditor
 from pytest_otval.sources.effect import effects, markdown, page, run_stages, table, write_readme
 from pytest_otval.sources.export import export, fates, push
 from pytest_otval.sources.files import SourceError
-from pytest_otval.sources.harbor_tasks import harbor_tasks
-from pytest_otval.sources.making import PROVENANCE, Prepared, Raw, Refused, Tasks, make, recipe_digest
+from pytest_otval.sources.making import PROVENANCE, Prepared, Raw, Tasks, make, recipe_digest
 from pytest_otval.sources.origin import Recipe, fetch, fetched, is_fetched, read_recipe
 from pytest_otval.sources.patches import Patch, apply, checked, unused
+from pytest_otval.sources.raw import converted_tasks, harbor_tasks
 from pytest_otval.task.index import is_prepared
 from pytest_otval.task.pack import unpack_dataset
 from pytest_otval.task.source import source_of
 from pytest_otval.workspace import Workspace
 
+HARBOR = "harbor"
+"""The adapter of tasks that are Harbor's already."""
 _SHOWN = 20
 """Lines of a kind that are printed."""
 
@@ -114,9 +118,9 @@ class PatchedDataset:
 
     def tasks(self, recipe: Recipe) -> Tasks:
         """Return the tasks as the source has them. Raises SourceError, OtvalUsageError."""
-        if recipe.adapter != "harbor":
-            raise OtvalUsageError(f"there is no adapter {recipe.adapter!r}")
-        return harbor_tasks(fetched(recipe, self.folder, self._sources))
+        adapter = None if recipe.adapter == HARBOR else make_adapter(recipe.adapter, recipe.options)
+        source = fetched(recipe, self.folder, self._sources)
+        return harbor_tasks(source) if adapter is None else converted_tasks(adapter.convert(source))
 
     def tasks_of_source(self) -> Tasks:
         """Return the tasks of its source. Raises SourceError, OtvalUsageError."""

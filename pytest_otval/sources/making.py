@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from pytest_otval.checks.version import package_version
 from pytest_otval.core import NAME, Conclusion, printable
 from pytest_otval.images.locks import write_whole
+from pytest_otval.sources.adapters.base import Refused, refused
 from pytest_otval.sources.editor import TaskEditor
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.patches import Outcome, Patch, apply
@@ -47,16 +48,6 @@ class Raw(Protocol):
 
     def write(self, folder: Path) -> None:
         """Write its files into a folder, which is made here. Raises SourceError, Conclusion ``bad-task``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A record of a source that gives no task."""
-
-    name: str
-    reason: str
-    """A class, in a word or two with hyphens."""
-    why: str
 
 
 Tasks = Iterable[Raw | Refused]
@@ -192,13 +183,13 @@ def _each(tasks: Iterable[Raw | Refused], folder: Path, prepared: Prepared) -> I
             raise SourceError(f"two tasks of the source are called {printable(task.name)}")
         prepared.names.add(task.name)
         if not NAME.fullmatch(task.name):
-            prepared.refused.append(Refused(task.name, "name", "its name cannot stand in a node id"))
+            prepared.refused.append(refused(task.name, "bad-name", "its name cannot stand in a node id"))
             continue
         try:
             task.write(folder / task.name)
         except (SourceError, Conclusion) as error:
             shutil.rmtree(folder / task.name, ignore_errors=True)
-            prepared.refused.append(Refused(task.name, "unreadable", str(error)))
+            prepared.refused.append(refused(task.name, "unreadable", str(error)))
             continue
         yield task.name, task_digest(folder / task.name)
 

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_otval.checks import python_asserts, python_flaky, python_ids, python_marks, python_versions
+from pytest_otval.checks.imports import imported_modules
 from pytest_otval.checks.python_ast import TestCase as Case
 from pytest_otval.checks.python_ast import index, parse_python, statements
 from pytest_otval.checks.python_fixtures import missing_fixtures, plugin_fixtures
@@ -158,3 +159,9 @@ def test_no_mixture_of_python_is_too_odd(text):
 @given(st.text(alphabet='[]{}":,\\a.py_tesx\n ', max_size=80), st.sampled_from(["a.json", "a.txt"]))
 def test_no_list_of_ids_is_too_odd(text, name):
     list(python_ids.cut_ids(name, f"{text}a.py::test_a[{text}"))
+
+
+def test_a_word_of_half_a_megabyte_is_gone_through_once():
+    # Of each of its letters the rest of the word was read anew: half an hour for a test file of a public dataset.
+    long = f'"{"a" * 500_000}"\nspec_from_file_location("solution", "/app/solution.py")\n'
+    assert imported_modules(long) == {"solution"}

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from pytest_otval.sources import making
+from pytest_otval.sources.adapters.base import Refused
 from pytest_otval.sources.dataset import PatchedDataset
-from pytest_otval.sources.making import Refused
 from pytest_otval.sources.patches import Patch
 from pytest_otval.task.source import source_of
 from pytest_otval.workspace import Workspace
@@ -160,7 +160,7 @@ def test_records_that_give_no_task_are_told_with_their_reason(small, capsys, mon
     assert status == 0
     assert out[:4] == [
         "refused, cut-ids: 1",
-        "refused, name: 1",
+        "refused, bad-name: 1",
         "  row 7: ids end at a blank",
         "  bad name: its name cannot stand in a node id",
     ]

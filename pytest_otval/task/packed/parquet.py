@@ -85,8 +85,8 @@ class _Cursor:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        with _as_damage():
-            self._parquet = _open(file)
+        with as_damage():
+            self._parquet = open_parquet(file)
             groups = range(self._parquet.metadata.num_row_groups)
             sizes = (self._parquet.metadata.row_group(group).num_rows for group in groups)
             self._starts = [0, *accumulate(sizes)]
@@ -97,7 +97,7 @@ class _Cursor:
     def task(self, row: int) -> bytes:
         """Return the archive in a row. Raises DamagedError."""
         group = bisect_right(self._starts, row) - 1
-        with _as_damage():
+        with as_damage():
             if group != self._group or row < self._next:
                 self._group, self._next = group, self._starts[group]
                 self._batches = self._parquet.iter_batches(1, [group], [TASKS], use_threads=False)
@@ -114,15 +114,15 @@ class _Cursor:
         return data
 
 
-def _open(file: Path) -> parquet.ParquetFile:
-    # Buffered, a group is read in pieces; otherwise as a whole, and foreign files can have one group of gigabytes.
+def open_parquet(file: Path) -> parquet.ParquetFile:
+    """Open a file so that a group is read in pieces: foreign files can have one group of gigabytes."""
     return parquet.ParquetFile(file, buffer_size=_READ_AHEAD, pre_buffer=False, page_checksum_verification=True)
 
 
 def _names(file: Path) -> list[str | None]:
     """Return the names in a file, by row. Raises OtvalUsageError."""
     try:
-        with _as_damage(), _open(file) as opened:
+        with as_damage(), open_parquet(file) as opened:
             schema = opened.schema_arrow
             for column, kinds in ((NAMES, _TEXT), (TASKS, _BINARY)):
                 index = schema.get_field_index(column)
@@ -144,7 +144,7 @@ def _plain(kind: Any) -> Any:
 
 
 @contextmanager
-def _as_damage() -> Iterator[None]:
+def as_damage() -> Iterator[None]:
     """Turn what pyarrow raises for a file's content into DamagedError; errors of the host stay."""
     try:
         yield

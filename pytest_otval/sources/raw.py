@@ -1,14 +1,15 @@
-"""Tasks that are Harbor's already: folders, or a packed form of them."""
+"""Tasks as they are prepared: those that are Harbor's already, folders or packed, and what adapters make."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_otval.core import OtvalUsageError
-from pytest_otval.sources.files import SourceError
+from pytest_otval.sources.adapters.base import Converted, Outcome, Refused
+from pytest_otval.sources.files import SourceError, publish_folder
 from pytest_otval.task.index import is_prepared
 from pytest_otval.task.source import TaskSource, source_of
 
@@ -43,3 +44,25 @@ def harbor_tasks(path: Path) -> Iterator[HarborTask]:
         raise SourceError(str(error)) from None
     for name in names:
         yield HarborTask(name, source)
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedTask:
+    """A task that an adapter made; see ``making.Raw``."""
+
+    converted: Converted
+
+    @property
+    def name(self) -> str:
+        """Its name in the dataset."""
+        return self.converted.name
+
+    def write(self, folder: Path) -> None:
+        """Write the files. Raises SourceError."""
+        publish_folder(self.converted.files, folder)
+
+
+def converted_tasks(outcomes: Iterable[Outcome]) -> Iterator[ConvertedTask | Refused]:
+    """Yield what an adapter made, as it is prepared."""
+    for outcome in outcomes:
+        yield ConvertedTask(outcome) if isinstance(outcome, Converted) else outcome
