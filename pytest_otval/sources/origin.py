@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,6 +24,7 @@ from pytest_otval.images.locks import write_whole
 from pytest_otval.images.oci import NoAnswerError, RefusedError
 from pytest_otval.images.transport import StatusError, Transport
 from pytest_otval.sources.files import SourceError
+from pytest_otval.sources.upstream import Clone, clones, load_pins
 from pytest_otval.task.dataset import DATASET_TOML
 from pytest_otval.task.digest import task_digest
 
@@ -76,7 +78,14 @@ class LocalSource(_Table):
     path: str
 
 
-Source = Annotated[GitSource | HubSource | ArchiveSource | LocalSource, Field(discriminator="kind")]
+class UpstreamSource(_Table):
+    """A repository that is pinned for all adapters, ``pytest_otval/data/upstream.toml``."""
+
+    kind: Literal["upstream"]
+    name: str
+
+
+Source = Annotated[GitSource | HubSource | ArchiveSource | LocalSource | UpstreamSource, Field(discriminator="kind")]
 
 
 class Recipe(BaseModel):
@@ -113,6 +122,12 @@ def fetch(recipe: Recipe, dataset: Path, folder: Path) -> str:
     target = _target(recipe.source, folder)
     if isinstance(recipe.source, LocalSource):
         return f"lies at {_local(recipe.source, dataset)}"
+    if isinstance(recipe.source, UpstreamSource):
+        clone = _clone(recipe.source, folder)
+        if not clone.problem():
+            return "is fetched"
+        clone.make()
+        return "fetched"
     if (target / RECORD).is_file():
         return "is fetched"
     folder.mkdir(parents=True, exist_ok=True)
@@ -127,6 +142,11 @@ def fetched(recipe: Recipe, dataset: Path, folder: Path) -> Path:
     source = recipe.source
     if isinstance(source, LocalSource):
         return _local(source, dataset)
+    if isinstance(source, UpstreamSource):
+        clone = _clone(source, folder)
+        if problem := clone.problem():
+            raise SourceError(f"{clone.path} {problem}: patch.py fetch")
+        return clone.path
     target = _target(source, folder)
     try:
         digest = json.loads((target / RECORD).read_bytes())["digest"]
@@ -142,12 +162,24 @@ def is_fetched(recipe: Recipe, dataset: Path, folder: Path) -> bool:
     """Whether the source is there; its content is not looked at."""
     if isinstance(recipe.source, LocalSource):
         return (dataset / recipe.source.path).exists()
+    if isinstance(recipe.source, UpstreamSource):
+        return not _clone(recipe.source, folder).problem()
     return (_target(recipe.source, folder) / RECORD).is_file()
 
 
 def _target(source: BaseModel, folder: Path) -> Path:
     pinned = json.dumps(source.model_dump(exclude={"licence", "folder"}), sort_keys=True)
     return folder / hashlib.sha256(pinned.encode()).hexdigest()[:16]
+
+
+def _clone(source: UpstreamSource, folder: Path) -> Clone:
+    """Return the clone in the workspace, whose ``datasets/.sources/NAME`` the folder is. Raises SourceError."""
+    with resources.as_file(resources.files("pytest_otval") / "data" / "upstream.toml") as pins:
+        try:
+            (clone,) = clones(load_pins(pins), folder.parents[2], [source.name])
+        except OtvalUsageError as error:
+            raise SourceError(str(error)) from None
+    return clone
 
 
 def _local(source: LocalSource, dataset: Path) -> Path:

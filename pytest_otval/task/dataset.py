@@ -31,6 +31,9 @@ MAX_TOML_BYTES = 16 * 1024 * 1024
 ACCEPTED_KEYS = ("reason", "owner", "expires")
 KNOWN_BAD_KEYS = (*ACCEPTED_KEYS, "stages")
 
+OF_SOURCES = ("source", "adapter", "options")
+"""Keys of [otval] that say how the tasks are made; they change no verdict, and ``sources.origin`` reads them."""
+
 DIGEST = re.compile(r"sha256:[a-f0-9]{64}")
 PACKAGE_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*/[a-zA-Z0-9][a-zA-Z0-9._-]*")
 
@@ -192,6 +195,8 @@ class _Reader:
                 good[key] = tuple(self.allowances(value))
             elif key == TABLE:
                 good[key] = dict(self.runtimes(value))
+            elif key in OF_SOURCES:
+                continue
             elif key in SETTINGS:
                 wanted, convert = SETTINGS[key]
                 try:
@@ -199,7 +204,7 @@ class _Reader:
                 except (TypeError, ValueError):
                     self.say("ds-invalid", Severity.ERROR, ("otval", key), f"{short_repr(value)} is not {wanted}")
             else:
-                self.unknown(("otval", key), [*SETTINGS, "known_bad", "accepted", "allow", TABLE])
+                self.unknown(("otval", key), [*SETTINGS, "known_bad", "accepted", "allow", TABLE, *OF_SOURCES])
         return DatasetSettings(**good)
 
     def unknown(self, path: KeyPath, known: list[str]) -> None:
