@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_otval.core import Conclusion, OtvalUsageError
+from pytest_otval.workspace import default_cluster
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,6 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _add_upstream(commands)
     _add_contract(commands)
     _add_report(commands)
+    _add_runs(commands)
     _add_isolation(commands)
     _add_harden(commands)
     _add_checks(commands)
@@ -94,6 +95,16 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     report.set_defaults(run=run_report)
 
 
+def _add_runs(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    status = commands.add_parser("status", help="tell how a submitted run stands, and submit again what its jobs left")
+    cancel = commands.add_parser("cancel", help="end the jobs of a submitted run")
+    attach = commands.add_parser("attach", help="report what the jobs of a submitted run answer, as pytest does")
+    for parser, run in ((status, _status), (cancel, _cancel), (attach, _attach)):
+        parser.add_argument("folder", type=Path, metavar="RUN", help="the run folder")
+        parser.set_defaults(run=run)
+    attach.add_argument("words", nargs=argparse.REMAINDER, metavar="...", help="further words for pytest, such as -v")
+
+
 def _add_isolation(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     from pytest_otval.report.isolation import add_arguments, run_isolation
 
@@ -125,7 +136,7 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         metavar="NAME",
-        default=os.environ.get("OT_CLUSTER") or "local",
+        default=default_cluster(),
         help="cluster profile (default: $OT_CLUSTER, else local)",
     )
 
@@ -134,6 +145,26 @@ def _doctor(arguments: argparse.Namespace) -> int:
     from pytest_otval.cluster.doctor import run_doctor
 
     return run_doctor(arguments.cluster, as_json=arguments.json, jobs=arguments.jobs)
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from pytest_otval.cluster.run_commands import status
+
+    return status(arguments.folder.absolute())
+
+
+def _cancel(arguments: argparse.Namespace) -> int:
+    from pytest_otval.cluster.run_commands import cancel_run
+
+    return cancel_run(arguments.folder.absolute())
+
+
+def _attach(arguments: argparse.Namespace) -> int:
+    from pytest_otval.cluster.run_commands import attach_words
+    from pytest_otval.glue.start import main as start
+
+    sys.argv = ["pytest", *attach_words(arguments.folder.absolute()), *arguments.words]
+    return start()
 
 
 def _environment(arguments: argparse.Namespace) -> int:

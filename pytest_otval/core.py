@@ -78,6 +78,7 @@ REASONS: Mapping[str, Reason] = {
         missing_tool="a program of the host is missing",
         runtime_missing="a cached runtime is missing or does not match its checksum",
         killed="the worker or its container was killed from outside",
+        crashed="it ended the job of a cluster that ran it, also when it ran alone",
         internal="a bug of ours",
     ),
     **_reasons(Verdict.BLOCKED, image_failed="its image cannot be built"),

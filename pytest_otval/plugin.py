@@ -28,7 +28,9 @@ from pytest_otval.glue.session import (
     take_arguments,
     tell_worker,
 )
+from pytest_otval.glue.started import Started
 from pytest_otval.glue.stop import PassOver, Stop
+from pytest_otval.glue.submit_options import runs_elsewhere
 from pytest_otval.stages.spec import STAGES, Stage
 
 if TYPE_CHECKING:
@@ -155,6 +157,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     take_arguments(config)
     if PLAN in config.stash and not is_worker(config):
         share_rootdir(config)
+        if config.getoption("--otval-shard"):
+            config.pluginmanager.register(Started(config.stash[OUT]), "otval-started")
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -192,13 +196,23 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     alone = not is_worker(config) and not config.pluginmanager.hasplugin("dsession")
     if alone:
         require_all_collected(config, [item.nodeid for item in session.items])
-    if offline or not config.option.collectonly:
+    elsewhere = runs_elsewhere(config) and not config.option.collectonly
+    preparing = config.getoption("--otval-prepare-contract") and not config.option.collectonly
+    if elsewhere and not preparing:
+        from pytest_otval.glue.submitting import require_run_folder
+
+        require_run_folder(config)
+    if (offline or not config.option.collectonly) and not config.getoption("--otval-attach"):
         prepare(config)
-    if config.getoption("--otval-prepare-contract") and not config.option.collectonly:
+    if preparing:
         from pytest_otval.glue.preparing import prepare_contract
 
         prepare_contract(session)
         return True
+    if elsewhere:
+        from pytest_otval.glue.submitting import run_elsewhere
+
+        return run_elsewhere(session)
     # A controller of workers collects nothing, and hears from them.
     if offline and alone:
         from pytest_otval.glue.offline import require_inputs

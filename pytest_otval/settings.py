@@ -94,6 +94,21 @@ class RunSettings:
     """A contract that is prepared fixes images by their bytes, too."""
     prepare_contract: str = ""
     """Where a contract is to be written, in place of a run."""
+    submit: str = ""
+    """Cluster profile by which the run is given to Slurm; empty: it runs here."""
+    partition: str = ""
+    cpus: int = 0
+    """Cores of a job; 0: as few as the partition allows. So with the next three, what is empty or 0 is chosen."""
+    time: str = ""
+    """Time limit of a job, ``HH:MM:SS``."""
+    shards: int = 0
+    """Jobs."""
+    wait: bool = False
+    """Stay in front of what was submitted."""
+    dry_run: bool = False
+    """Write what would be submitted."""
+    attach: str = ""
+    """Come back to what was submitted: ``contract`` where that is to be kept, else ``run``."""
     writer: str = "main"
     """Name of this process's ledger file (the xdist worker's id)."""
 

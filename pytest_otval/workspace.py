@@ -60,13 +60,30 @@ class Workspace:
         return self.root / "runs"
 
 
+def default_cluster() -> str:
+    """Return the name of the cluster profile where none is chosen: ``$OT_CLUSTER``, which set-up wrote, else local."""
+    return os.environ.get("OT_CLUSTER") or "local"
+
+
 def scratch(path: str = "") -> Path:
     """Return the node-local folder for writable layers: ``$OT_SCRATCH``, else ``path``, else ``$TMPDIR``, else /tmp.
 
     ``path`` is the profile's, with ``$VARIABLES``. One sub-folder a user, private to it, so that two users of a node
     never meet. Raises OtvalUsageError.
     """
-    base = Path(os.environ.get("OT_SCRATCH") or os.path.expandvars(path) or tempfile.gettempdir())
+    return _own(Path(os.environ.get("OT_SCRATCH") or os.path.expandvars(path) or tempfile.gettempdir()))
+
+
+def node_folder() -> Path:
+    """Return the folder of this user that all of its jobs on this node see, where each has a $TMPDIR of its own.
+
+    Raises OtvalUsageError.
+    """
+    shared = Path("/dev/shm")
+    return _own(shared if os.access(shared, os.W_OK) else Path(tempfile.gettempdir()))
+
+
+def _own(base: Path) -> Path:
     own = base / f"otval-{os.getuid()}"
     own.mkdir(mode=0o700, parents=True, exist_ok=True)
     facts = own.lstat()

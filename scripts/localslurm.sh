@@ -8,7 +8,7 @@
 #   in NODE COMMAND  run a command as root on a node
 # Faults, which ordinary users can cause too, so that their tests can:
 #   down NODE        its power fails: all of its processes are killed; `up` brings it back with an empty disk
-#   up               start again what was killed
+#   up               start again what was killed; nodes are in service again
 #   fill NODE        the disk of /tmp and $TMPDIR becomes full, until `free NODE`
 #   kill slurmd NODE, kill slurmctld
 #
@@ -351,6 +351,8 @@ start() {
     alive slurmctld >/dev/null || slurmctld -f "$SLURM_CONF" 9>&-
     while read -r name; do start_node "$name" </dev/null; done <"$dir/etc/nodes"
     alive bash.operator >/dev/null || start_operator
+    # A controller that lost its state takes nodes out of service that still run a job which it starts anew.
+    while read -r name; do scontrol update "nodename=$name" state=resume 2>/dev/null || true; done <"$dir/etc/nodes"
     for _ in $(seq 300); do
         [ "$(idle)" != "$(wc -l <"$dir/etc/nodes")" ] || return 0
         sleep 0.1

@@ -114,9 +114,6 @@ class FakeSandbox:
     def touched(self, folder: Path, since: Path, target: Path, most: int) -> None:
         FilesOfContainers(maps_uids=False).touched(folder, since, target, most)
 
-    def read(self, folder: Path, path: str, most: int) -> bytes:
-        return FilesOfContainers(maps_uids=False).read(folder, path, most)
-
     def remove(self, folder: Path) -> None:
         self.removed.append(folder)
         shutil.rmtree(folder, ignore_errors=True)

@@ -39,11 +39,8 @@ class LocalSlurm:
 
     def run(self, *argv: str | Path, check: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
         """Run a program as the user on the login node, in the shared folder."""
-        home = pwd.getpwnam(self.user).pw_dir
-        full = {"HOME": home, "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **self.environment, **env}
-        prefix = ["runuser", "-u", self.user, "--"] if os.getuid() == 0 else []
         result = subprocess.run(
-            [*prefix, "env", "-i", *(f"{name}={value}" for name, value in full.items()), *map(str, argv)],
+            self.command(*argv, **env),
             cwd=self.shared,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -52,6 +49,13 @@ class LocalSlurm:
         )
         assert not check or result.returncode == 0, f"{argv}: {result.returncode}\n{result.stdout}\n{result.stderr}"
         return result
+
+    def command(self, *argv: str | Path, **env: str) -> list[str]:
+        """Return what runs a program as the user."""
+        home = pwd.getpwnam(self.user).pw_dir
+        full = {"HOME": home, "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **self.environment, **env}
+        prefix = ["runuser", "-u", self.user, "--"] if os.getuid() == 0 else []
+        return [*prefix, "env", "-i", *(f"{name}={value}" for name, value in full.items()), *map(str, argv)]
 
     def on(self, node: str, script: str) -> str:
         """Run a shell script as the user on a node, in a job of its own; return what it printed."""

@@ -4,7 +4,7 @@ import stat
 import pytest
 
 from pytest_otval.core import OtvalUsageError
-from pytest_otval.workspace import Workspace, scratch
+from pytest_otval.workspace import Workspace, default_cluster, scratch
 
 
 def test_workspace_of_the_environment(monkeypatch, tmp_path):
@@ -62,3 +62,12 @@ def test_the_cache_of_runtimes_may_lie_elsewhere(tmp_path, monkeypatch):
     assert Workspace(tmp_path).runtimes == tmp_path / "runtimes"
     monkeypatch.setenv("OT_RUNTIME_CACHE", str(tmp_path / "elsewhere"))
     assert Workspace(tmp_path).runtimes == tmp_path / "elsewhere"
+
+
+def test_the_cluster_that_set_up_wrote_is_the_usual_one(monkeypatch):
+    monkeypatch.delenv("OT_CLUSTER", raising=False)
+    assert default_cluster() == "local"
+    monkeypatch.setenv("OT_CLUSTER", "")
+    assert default_cluster() == "local"
+    monkeypatch.setenv("OT_CLUSTER", "elsewhere")
+    assert default_cluster() == "elsewhere"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast as python
 import posixpath
 import re
 from collections.abc import Iterator
@@ -10,11 +9,12 @@ from functools import lru_cache
 
 from pytest_otval.checks import shell_ast as ast
 from pytest_otval.checks.context import CheckContext, Source
-from pytest_otval.checks.python_ast import calls, dotted, parse_python
+from pytest_otval.checks.python_ast import parse_python
+from pytest_otval.checks.python_fetch import python_fetches
 from pytest_otval.checks.registry import Place, check
-from pytest_otval.checks.shell import ShellCommand, known_text, parse_shell
+from pytest_otval.checks.shell import ShellCommand, known_text
 from pytest_otval.checks.shell_commands import unwrapped
-from pytest_otval.checks.verify_fetch import fetches, remote, shown, unpinned
+from pytest_otval.checks.verify_fetch import fetches, shown, unpinned
 from pytest_otval.checks.verify_scripts import VerifierScript, verifier_scripts
 from pytest_otval.core import Severity
 
@@ -25,11 +25,6 @@ _INDEX_TOOLS = re.compile(r"(?:.*/)?(?:pip[\d.]*|pipx|uvx?|python[\d.]*|npm|npx|
 _SURE = ("curl", "wget", "git")
 """Programs that fetch whatever is installed already."""
 _MOCKS = ("monkeypatch", "mock", "responses", "respx", "httpretty", "vcr", "patch(")
-_ASKS = re.compile(
-    r"(?:requests|httpx)\.(?:get|post|put|patch|delete|head|options|request|stream)|(?:urllib\.request\.)?url(?:open|retrieve)"
-    r"|(?:urllib\.)?request\.url(?:open|retrieve)"
-)
-_STARTS = re.compile(r"(?:subprocess\.)?(?:run|call|check_call|check_output|Popen)|os\.(?:system|popen)")
 _FETCHERS = ("://", "install", "uvx", "npx")
 """What a Python file holds, one of them, that fetches anything."""
 
@@ -126,30 +121,4 @@ def _first_fetch(source: Source) -> tuple[int, str] | None:
     if not source.whole or not any(map(text.__contains__, _FETCHERS)) or any(map(text.lower().__contains__, _MOCKS)):
         return None
     module = parse_python(text)
-    found = ((call.lineno, _asked(call)) for call in calls(module)) if module is not None else iter(())
-    return min(((line, asked) for line, asked in found if asked), default=None)
-
-
-def _asked(call: python.Call) -> str | None:
-    """Return what a call asks another machine for, where its arguments tell."""
-    name, first = dotted(call.func), call.args[0] if call.args else None
-    if _ASKS.fullmatch(name):
-        urls = [arg.value for arg in call.args[:2] if isinstance(arg, python.Constant) and isinstance(arg.value, str)]
-        return next((url for url in urls if remote(url)), None)
-    if not _STARTS.fullmatch(name) or first is None:
-        return None
-    for words in _commands(first):
-        if fetches(words):
-            return shown(words)
-    return None
-
-
-def _commands(node: python.expr) -> Iterator[tuple[str, ...]]:
-    """Yield the commands that a subprocess call starts: a list of constants, or a text for a shell."""
-    if isinstance(node, python.List | python.Tuple) and node.elts:
-        words = [one.value if isinstance(one, python.Constant) else "\0" for one in node.elts]
-        yield tuple(word if isinstance(word, str) else "\0" for word in words)
-    elif isinstance(node, python.Constant) and isinstance(node.value, str):
-        script = parse_shell(node.value)
-        for command in script.commands if script is not None else ():
-            yield (command.name, *command.args)
+    return None if module is None else min(python_fetches(module), default=None)

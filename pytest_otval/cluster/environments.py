@@ -14,7 +14,7 @@ from pytest_otval.images.model import ImageRequest
 from pytest_otval.stages.question import image_requests, require_runnable
 from pytest_otval.task.dataset import dataset_folder
 from pytest_otval.task.index import has_packed_tasks, is_dataset, is_task
-from pytest_otval.task.load import Task, load_task
+from pytest_otval.task.load import load_task
 from pytest_otval.task.source import source_of
 
 
@@ -41,7 +41,8 @@ class Environment:
         if not self.is_task:
             return [ImageRequest(self.folder, None, float("inf"))]
         task = load_task(self.folder, self.folder.parent.name)
-        _require_runnable(task)
+        # GPUs are this machine's matter: their absence keeps no image from being made elsewhere.
+        require_runnable(task, here=False)
         asked = {(request.context, request.docker_image): request for request in image_requests(task)}
         return list(asked.values())
 
@@ -113,15 +114,6 @@ def _packed(dataset: Path, scratch: Path) -> Iterator[Environment]:
         yield Environment(shown, folder, dataset)
         if folder.is_relative_to(scratch):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _require_runnable(task: Task) -> None:
-    """GPUs are this machine's matter: their absence keeps no image from being made elsewhere."""
-    try:
-        require_runnable(task)
-    except Conclusion as conclusion:
-        if conclusion.reason != "no-gpu":
-            raise
 
 
 def _has_dockerfile(request: ImageRequest) -> bool:

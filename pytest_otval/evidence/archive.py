@@ -11,9 +11,9 @@ from itertools import count
 from pathlib import Path
 
 from pytest_otval.evidence.folder import Kept, kept
-from pytest_otval.evidence.members import may_append, whole_end, write_member
+from pytest_otval.evidence.members import copy_member, may_append, whole_end, write_member
+from pytest_otval.evidence.names import FOLDER, parsed
 
-FOLDER = "evidence"
 SUFFIX = ".tar.gz"
 
 
@@ -46,6 +46,31 @@ class Archive:
             with suppress(OSError):
                 os.ftruncate(self._handle, self._end)
             raise
+        return self._placed(length)
+
+    def take(self, run: Path, place: str) -> str:
+        """Append an entry of another run's archive as it is, and return its new place; ``sync`` makes it durable.
+
+        Raises EvidenceError where the other archive does not hold it, OSError as ``add`` does.
+        """
+        if self._handle is None:
+            self._open()
+        assert self._handle is not None
+        try:
+            length = copy_member(*parsed(run, place), self._handle, self._end)
+        except BaseException:
+            with suppress(OSError):
+                os.ftruncate(self._handle, self._end)
+            raise
+        return self._placed(length)
+
+    def sync(self) -> None:
+        """Return once all that was taken is on the disk. Raises OSError."""
+        if self._handle is not None:
+            os.fdatasync(self._handle)
+
+    def _placed(self, length: int) -> str:
+        """Return the place of what was written at the end, which is then behind it."""
         place = f"{self._path.relative_to(self._run)}@{self._end}+{length}"
         self._end += length
         return place

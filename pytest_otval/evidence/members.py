@@ -12,6 +12,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import IO, cast
 
 _FIXED = b"\x1f\x8b\x08\x04" + bytes(4) + b"\x00\xff" + struct.pack("<H2sH", 12, b"OV", 8)
@@ -40,6 +41,23 @@ def write_member(handle: int, at: int, parts: Iterable[bytes]) -> int:
     _write(handle, at + len(_FIXED), struct.pack("<Q", end - at))
     os.fdatasync(handle)
     return end - at
+
+
+def copy_member(path: Path, at: int, length: int, handle: int, end: int) -> int:
+    """Copy a member of the archive at ``path`` as it is to an offset of another, and return its length.
+
+    Only its header is looked at. Raises EvidenceError where there is none of that length, OSError.
+    """
+    source = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if _length(source, at, os.fstat(source).st_size) != length:
+            raise EvidenceError(f"{path} has no entry of {length} bytes at {at}")
+        part = _Slice(source, at, length)
+        while data := part.read(_CHUNK):
+            end = _write(handle, end, data)
+    finally:
+        os.close(source)
+    return length
 
 
 def _write(handle: int, at: int, data: bytes) -> int:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import tarfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from pytest_otval.evidence.archive import FOLDER
 from pytest_otval.evidence.folder import MAX_BYTES, MAX_FILE_BYTES, MAX_FILES, kept
 from pytest_otval.evidence.members import EvidenceError, open_member
+from pytest_otval.evidence.names import FOLDER, PLACE
 from pytest_otval.task.reading import is_folder, target_within
 
-_PLACE = re.compile(rf"({FOLDER}/[A-Za-z0-9._-]+)@([0-9]{{1,18}})\+([0-9]{{1,18}})")
 _SPARE = 2
 """The folder itself and the file of what was left out."""
 
@@ -25,7 +23,7 @@ def files(run: Path, place: str) -> Iterator[tuple[str, bytes]]:
 
     Paths have no ``..`` and are not absolute. Raises EvidenceError, also after some files; OSError.
     """
-    found = _PLACE.fullmatch(place)
+    found = PLACE.fullmatch(place)
     if found is None:
         for entry in kept(_loose(run, place)):
             if entry.data is not None:
@@ -79,7 +77,7 @@ def extract(run: Path, place: str, into: Path) -> None:
 
 def shown(run: Path, place: str) -> str:
     """Return what a person can type to see a place: a path, or a command that unpacks it and lists what it made."""
-    found = _PLACE.fullmatch(place)
+    found = PLACE.fullmatch(place)
     if found is None:
         return _short(_loose(run, place))
     archive = shlex.quote(_short(run / found[1]))

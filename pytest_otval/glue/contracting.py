@@ -14,6 +14,7 @@ from pytest_otval.core import OtvalUsageError
 from pytest_otval.glue import extensions, options
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN
 from pytest_otval.glue.selection import DatasetSelection, Selection
+from pytest_otval.glue.submit_options import returns_at_once
 
 if TYPE_CHECKING:
     from pytest_otval.contract.model import Contract, DatasetPin
@@ -182,7 +183,12 @@ class Kept:
 
     def _count(self) -> int:
         plan = self._config.stash.get(PLAN, None)
-        return plan.contract.count if plan is not None and plan.contract is not None else 0
+        if plan is None or plan.contract is None or returns_at_once(self._config):
+            return 0
+        if self._config.getoption("--otval-attach") == "run":
+            # It only says which items a run has.
+            return 0
+        return int(plan.contract.count)
 
     def exit_status(self, status: int) -> int:
         """Return the run's exit status: a contract is kept only where every item ended as expected."""

@@ -13,8 +13,9 @@ import pytest
 
 from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.glue import extensions, options
+from pytest_otval.glue.contracting import known_bad_of
 from pytest_otval.glue.engine import Engine
-from pytest_otval.glue.plan import ENGINE, PLAN
+from pytest_otval.glue.plan import ENGINE, PLAN, Plan
 from pytest_otval.glue.recording import NODE_ID, Asked
 from pytest_otval.task.dataset import Dataset, load_dataset
 from pytest_otval.task.source import TaskSource
@@ -40,6 +41,8 @@ def require_inputs(config: pytest.Config, nodeids: Iterable[str]) -> None:
             found.setdefault(f"{missing.kind}: {missing.name}", (missing, []))[1].append(task)
     except OtvalUsageError as error:
         raise options.as_usage_error(error) from None
+    except Conclusion as conclusion:
+        raise pytest.UsageError(f"what is missing cannot be told: {conclusion.reason}: {conclusion}") from None
     if not found:
         return
     for what, (missing, tasks) in sorted(found.items()):
@@ -69,7 +72,7 @@ def _write(config: pytest.Config, line: str) -> None:
 
 
 def _missing(config: pytest.Config, nodeids: Iterable[str]) -> Iterator[tuple[Missing, str]]:
-    from pytest_otval.stages.inputs import Missing, missing_inputs
+    from pytest_otval.stages.inputs import Missing, Wanted, missing_inputs
     from pytest_otval.task.load import load_task
 
     plan, engine = config.stash[PLAN], config.stash[ENGINE]
@@ -79,39 +82,48 @@ def _missing(config: pytest.Config, nodeids: Iterable[str]) -> Iterator[tuple[Mi
     wanted = _tasks(config, nodeids)
     if not wanted or not engine.runs_containers:
         return
-    machine, datasets = engine.machine, dict[str, Dataset]()
-    for dataset, task in wanted:
+    machine, datasets, unbuilt = engine.machine, dict[str, Dataset](), dict[str, frozenset[str]]()
+    for (dataset, task), stages in wanted.items():
         chosen = plan.selection[dataset]
+        if dataset not in datasets:
+            datasets[dataset] = load_dataset(chosen.path)
+            unbuilt[dataset] = _known_not_to_build(plan, dataset, datasets[dataset])
+        if task in unbuilt[dataset]:
+            continue
         folder = _folder(engine, chosen.source, task)
         if folder is None:
             continue
-        if dataset not in datasets:
-            datasets[dataset] = load_dataset(chosen.path)
-        loaded = datasets[dataset]
-        asked = Asked(f"datasets/{dataset}/tasks/{task}/task.toml::build", "build", loaded, chosen.source, task)
-        item = (engine.records.argument(asked) or asked.nodeid).rpartition("::")[0]
-        bad = loaded.settings.known_bad.get(task)
+        nodeid = f"datasets/{dataset}/tasks/{task}/task.toml::build"
+        asked = Asked(nodeid, "build", datasets[dataset], chosen.source, task)
+        item = (engine.records.argument(asked) or nodeid).rpartition("::")[0]
+        packed = chosen.path if folder.is_relative_to(machine.scratch.folder) else None
         try:
-            for missing in missing_inputs(machine, load_task(folder, dataset), item):
-                if bad is None or missing.kind != "image" or "build" not in bad.stages:
-                    yield missing, task
+            loaded = Wanted(load_task(folder, dataset), item, stages != {"build"}, packed)
+            for missing in missing_inputs(machine, loaded):
+                yield missing, task
         finally:
-            if folder.is_relative_to(machine.scratch.folder):
+            if packed is not None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _tasks(config: pytest.Config, nodeids: Iterable[str]) -> list[tuple[str, str]]:
-    """Return dataset and task of the items that run containers, each once, in their order."""
+def _known_not_to_build(plan: Plan, name: str, dataset: Dataset) -> frozenset[str]:
+    """Return the tasks that are recorded, by the contract where there is one, to have no image and so no trials."""
+    known = dataset.settings.known_bad if plan.contract is None else known_bad_of(plan.contract.datasets[name])
+    return frozenset(task for task, bad in known.items() if "build" in bad.stages)
+
+
+def _tasks(config: pytest.Config, nodeids: Iterable[str]) -> dict[tuple[str, str], set[str]]:
+    """Return, by dataset and task, which of its stages that run containers are wanted, in the order of items."""
     stages, selection = extensions.stages(config), config.stash[PLAN].selection
-    found: dict[tuple[str, str], None] = {}
+    found: dict[tuple[str, str], set[str]] = {}
     for nodeid in nodeids:
         match = NODE_ID.fullmatch(nodeid)
         if match is None or not match["task"] or match["dataset"] not in selection:
             continue
         stage = stages.get(match["stage"])
         if stage is not None and stage.containers:
-            found[match["dataset"], match["task"]] = None
-    return list(found)
+            found.setdefault((match["dataset"], match["task"]), set()).add(stage.name)
+    return found
 
 
 def _folder(engine: Engine, source: TaskSource, task: str) -> Path | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import math
-import os
 import re
 import secrets
 import time
@@ -16,8 +15,10 @@ from typing import Any
 import pytest
 
 from pytest_otval.core import LEVELS, OtvalUsageError, Severity
+from pytest_otval.glue.numbers import positive_integer
+from pytest_otval.glue.submit_options import SUBMIT_OPTIONS, add_submit_options
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
-from pytest_otval.workspace import Workspace
+from pytest_otval.workspace import Workspace, default_cluster
 
 ERRORS_ONLY = 8
 """Exit status where there were errors of ours or the machine's and nothing worse."""
@@ -178,13 +179,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--otval-cluster", default="", metavar="NAME", help="cluster profile (default $OT_CLUSTER, else local)"
     )
-
-
-def positive_integer(text: str) -> int:
-    """Return a number of at least 1. Raises ArgumentTypeError, which argparse shows."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
-    return int(text)
+    add_submit_options(group)
 
 
 def positive_number(text: str) -> float:
@@ -220,7 +215,7 @@ def attack_ids(text: str) -> str:
 
 def cluster_name(config: pytest.Config) -> str:
     """Return the name of the cluster profile."""
-    return str(config.getoption("--otval-cluster")) or os.environ.get("OT_CLUSTER", "") or "local"
+    return str(config.getoption("--otval-cluster")) or default_cluster()
 
 
 def run_folder(config: pytest.Config, workspace: Workspace) -> Path:
@@ -300,6 +295,7 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         shard=config.getoption("--otval-shard"),
         strict_images=config.getoption("--otval-strict-images"),
         prepare_contract=config.getoption("--otval-prepare-contract"),
+        **{name: config.getoption(option_of(name)) for name in SUBMIT_OPTIONS},
         writer=writer,
     )
     return Settings(run, verdict)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from pytest_otval.contract.file import write_contract
-from pytest_otval.contract.files import keep_files
+from pytest_otval.contract.files import Files, Key, keep_files
 from pytest_otval.contract.model import Contract, Submission
 from pytest_otval.contract.pinning import Pinner, Wanted
 from pytest_otval.core import OtvalUsageError
@@ -27,23 +28,32 @@ def prepare_contract(session: pytest.Session) -> None:
     """Write the contract of the collected items. Raises UsageError."""
     config = session.config
     path = config.invocation_params.dir / str(config.getoption(OPTION))
-    if PLAN not in config.stash or not session.items:
-        raise pytest.UsageError(f"{OPTION}: no task is selected")
-    if session.testsfailed:
-        raise pytest.UsageError(f"{OPTION}: not all that was asked for could be collected")
-    engine: Engine = config.stash[ENGINE]
     try:
-        wanted = _wanted(session, engine)
-        stages = extensions.stages(config)
-        if any(stages[stage].containers for one in wanted for kinds in one.tasks.values() for stage in kinds):
-            require_containers(config, None)
-        pinner = Pinner(engine.machine, stages, strict=bool(config.getoption("--otval-strict-images")))
-        contract = pinner.contract(wanted, submission_of(config))
+        contract, _, files = contract_of_items(session)
         write_contract(path, contract)
-        keep_files(Workspace.from_environment().contracts, contract.digest, pinner.files)
+        keep_files(Workspace.from_environment().contracts, contract.digest, files)
     except OtvalUsageError as error:
         raise options.as_usage_error(error) from None
     write_line(config, f"contract {path}: {_summary(contract)}; digest {contract.digest[:12]}")
+
+
+def contract_of_items(session: pytest.Session) -> tuple[Contract, list[Wanted], Mapping[Key, Files]]:
+    """Return the contract of the collected items, what it was made from, and the files of its tasks.
+
+    Raises OtvalUsageError.
+    """
+    config = session.config
+    if PLAN not in config.stash or not session.items:
+        raise OtvalUsageError("a contract fixes tasks, and none is selected")
+    if session.testsfailed:
+        raise OtvalUsageError("a contract fixes all that is asked for, and not all of it could be collected")
+    engine: Engine = config.stash[ENGINE]
+    wanted = _wanted(session, engine)
+    stages = extensions.stages(config)
+    if any(stages[stage].containers for one in wanted for kinds in one.tasks.values() for stage in kinds):
+        require_containers(config, None)
+    pinner = Pinner(engine.machine, stages, strict=bool(config.getoption("--otval-strict-images")))
+    return pinner.contract(wanted, submission_of(config)), wanted, pinner.files
 
 
 def _summary(contract: Contract) -> str:

@@ -89,7 +89,9 @@ def _select(config: pytest.Config, contract: Contract, places: Iterable[Path], s
     if not is_worker(config):
         refuse_other_choices(config, contract)
     options.apply_settings(config, contract.settings)
-    return select(contract, (config.invocation_params.dir, *places), stages)
+    # A run that was submitted has its tasks with it, wherever somebody attaches to it.
+    own = [Path(str(config.getoption("--otval-out")))] if config.getoption("--otval-attach") else []
+    return select(contract, (config.invocation_params.dir, *places, *own), stages)
 
 
 def _refuse_options_of_fixtures(config: pytest.Config) -> None:

@@ -19,7 +19,7 @@ from pytest_otval.images.lower import Lower
 from pytest_otval.images.model import Files
 from pytest_otval.images.pack import PackError
 from pytest_otval.images.packages import Packages, installed
-from pytest_otval.images.record import Record, image_path, is_usable, read_record, write_record
+from pytest_otval.images.record import Record, image_path, usable_record, write_record
 from pytest_otval.images.steps import BuildPlan, base_plan
 from pytest_otval.profile import Profile
 from pytest_otval.sandbox.admission import Admission, Need
@@ -177,8 +177,8 @@ class Maker:
             packages,
             built.log,
         )
-        other = read_record(self._store, plan.key)
-        if other is not None and is_usable(self._store, other):
+        other = usable_record(self._store, plan.key)
+        if other is not None:
             return other
         work.replace(image_path(self._store, plan.key))
         write_record(self._store, record)

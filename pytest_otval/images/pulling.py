@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
-
-from filelock import FileLock, Timeout
-from tenacity import Retrying, retry_if_exception_type, wait_fixed
 
 from pytest_otval.core import Conclusion
 from pytest_otval.images.archives import open_archive
@@ -18,11 +13,10 @@ from pytest_otval.images.pack import PackError
 from pytest_otval.images.reference import parse_reference
 from pytest_otval.images.registry import Registry
 from pytest_otval.images.rootless import pack_rootless, require_notes
+from pytest_otval.sandbox.slots import Slots
 
 ARCHIVE = "oci-archive:"
 """``oci-archive:PATH@sha256:DIGEST`` is the image of a digest in an archive."""
-
-_POLL_SECONDS = 0.2
 
 
 class Converter(Protocol):
@@ -50,7 +44,7 @@ class Puller:
         self._registry = registry
         self._converter = converter
         self._scratch = scratch
-        self._slots = [FileLock(slots / f"pull-{number}.lock") for number in range(at_once)]
+        self._slots = Slots(slots, "pull", at_once)
 
     def __call__(self, reference: str, target: Path) -> None:
         """Write the image ``HOST/PATH@sha256:DIGEST``, or of ``ARCHIVE``, to a file that the runtime takes.
@@ -58,7 +52,7 @@ class Puller:
         Raises Conclusion ``network-unreachable`` where no registry answers, ``bad-task`` where an archive is no good,
         else ``base-unavailable``; OSError.
         """
-        with self._slot(), tempfile.TemporaryDirectory(prefix="pull-", dir=self._scratch) as work:
+        with self._slots.one(), tempfile.TemporaryDirectory(prefix="pull-", dir=self._scratch) as work:
             layout = Path(work) / "layout"
             layout.mkdir()
             if reference.startswith(ARCHIVE):
@@ -91,26 +85,6 @@ class Puller:
         except (NoAnswerError, NotThereError, RefusedError) as error:
             reason = "network-unreachable" if isinstance(error, NoAnswerError) else "base-unavailable"
             raise Conclusion(reason, f"{reference} cannot be pulled: {error}") from None
-
-    @contextmanager
-    def _slot(self) -> Iterator[None]:
-        """Wait for one of the node's slots."""
-        waiting = Retrying(retry=retry_if_exception_type(Timeout), wait=wait_fixed(_POLL_SECONDS))
-        lock = waiting(self._free_slot)
-        try:
-            yield
-        finally:
-            lock.release()
-
-    def _free_slot(self) -> FileLock:
-        for lock in self._slots[:-1]:
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                continue
-            return lock
-        self._slots[-1].acquire(timeout=0)
-        return self._slots[-1]
 
 
 def _extract(place: str, layout: Path) -> None:

@@ -81,11 +81,17 @@ def write_record(store: Path, record: Record) -> None:
     write_whole(record_path(store, record.key), f"{json.dumps(values, indent=1, sort_keys=True)}\n".encode())
 
 
-def is_usable(store: Path, record: Record) -> bool:
-    """Whether all files of an image are there in their full size, those below with the content it was made over.
+def usable_record(store: Path, key: str) -> Record | None:
+    """Return the record of a key whose image is there; None for one that is missing or damaged.
 
-    No file but the records is read.
+    All its files are there in their full size, those below with the content it was made over. No file but the records
+    is read.
     """
+    record = read_record(store, key)
+    return record if record is not None and _is_usable(store, record) else None
+
+
+def _is_usable(store: Path, record: Record) -> bool:
     if not _has_its_size(store, record):
         return False
     for key, content in zip(record.below, record.below_contents, strict=True):

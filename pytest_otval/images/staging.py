@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 import time
 from collections import Counter
 from contextlib import suppress
@@ -22,7 +23,9 @@ import psutil
 from pytest_otval.core import Conclusion
 from pytest_otval.images.locks import half_name, locked, sweep_half
 from pytest_otval.images.model import Image
-from pytest_otval.images.record import Record, read_record, record_path
+from pytest_otval.images.record import Record, image_path, read_record, record_path
+from pytest_otval.profile import Profile
+from pytest_otval.workspace import scratch
 
 FOLDER = "staged-images"
 """In the node-local scratch of a user."""
@@ -54,6 +57,14 @@ def is_remote(folder: Path) -> bool:
     return kind.startswith(_NETWORK)
 
 
+def staging_of(profile: Profile, store: Path) -> Staging | None:
+    """Return where trials find copies of a store's images on this node; None where they run on the store's own."""
+    wanted = profile.scratch.stage_images
+    if wanted == "never" or (wanted == "auto" and not is_remote(store)):
+        return None
+    return Staging(scratch(profile.scratch.path))
+
+
 class Staging:
     """The copies below a node-local folder."""
 
@@ -71,6 +82,12 @@ class Staging:
         that it is made anew.
         """
         return replace(image, files=tuple(self._copy(file) for file in image.files))
+
+    def fetch(self, store: Path, key: str) -> bool:
+        """Copy the file of one key now, if there is room; return whether a copy is there. Raises as ``staged``."""
+        file = image_path(store, key)
+        self._asks[file] = sys.maxsize // BYTES_AN_ASK
+        return self._copy(file) != file
 
     def _copy(self, file: Path) -> Path:
         record = read_record(file.parent, file.stem)

@@ -18,7 +18,7 @@ from pytest_otval.images.locks import locked
 from pytest_otval.images.making import Ground, Maker, Pull
 from pytest_otval.images.model import Files, Image, ImageRequest
 from pytest_otval.images.plan import dockerfile_plan
-from pytest_otval.images.record import Record, image_files, is_usable, lock_path, read_record
+from pytest_otval.images.record import Record, image_files, lock_path, read_record, usable_record
 from pytest_otval.images.steps import BuildPlan, base_plan, files_plan, first_copy, last_command
 from pytest_otval.profile import Profile
 from pytest_otval.sandbox.admission import Admission
@@ -88,7 +88,8 @@ class Images:
     def has(self, request: ImageRequest) -> bool:
         """Whether the image of a request is there, whole; nothing is made. Raises Conclusion as ``plan`` does."""
         plan = self.plan(request)
-        return (not plan.steps and plan.base.file is not None) or self._stored(plan) is not None
+        is_file = not plan.steps and plan.base.file is not None
+        return is_file or usable_record(self._store, plan.key) is not None
 
     def content(self, request: ImageRequest) -> str:
         """Return the content digest of a request's image; empty where it is not in the store.
@@ -205,8 +206,8 @@ class Images:
 
     def _stored(self, plan: BuildPlan) -> Image | None:
         """What is damaged is as good as none: it is made again."""
-        record = read_record(self._store, plan.key)
-        return self._image(plan, record) if record is not None and is_usable(self._store, record) else None
+        record = usable_record(self._store, plan.key)
+        return None if record is None else self._image(plan, record)
 
     def _image(self, plan: BuildPlan, record: Record) -> Image:
         """The configuration is the plan's: keys leave out what does not change how programs run."""

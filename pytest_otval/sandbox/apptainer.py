@@ -18,10 +18,12 @@ from pytest_otval.sandbox.base import TOOLBOX, UPPER, Bind, ContainerSpec
 from pytest_otval.sandbox.container import RunningContainer
 from pytest_otval.sandbox.first_process import OWN_LAYERS, first_argv
 from pytest_otval.sandbox.gpus import runtime_flags
+from pytest_otval.sandbox.launch import Child, Launcher
 from pytest_otval.sandbox.leftovers import OwnScratch
 from pytest_otval.sandbox.limits import cores
 from pytest_otval.sandbox.namespace import FilesOfContainers
 from pytest_otval.sandbox.network import RESOLVER, public_network
+from pytest_otval.sandbox.slots import Slots
 from pytest_otval.sandbox.traffic import Traffic, listening
 
 
@@ -78,8 +80,13 @@ class ApptainerSandbox:
         toolbox: Path,
         scratch: OwnScratch,
         public: str = "slirp4netns",
+        starts: Slots | None = None,
+        launch: Launcher = Child,
     ) -> None:
-        """``public`` is the profile's way to the public network."""
+        """``public`` is the profile's way to the public network.
+
+        ``starts`` says how many containers start at a time, ``launch`` starts the runtime of trials.
+        """
         program = shutil.which("apptainer") or shutil.which("singularity")
         if program is None:
             raise Conclusion(
@@ -90,9 +97,11 @@ class ApptainerSandbox:
         self._toolbox = toolbox
         self._scratch = scratch
         self._public = public
+        self._starts = starts or Slots(scratch.folder, "start", None)
+        self._launch = launch
         self._files = files = FilesOfContainers(flavour.maps_uids)
         self.make_readable, self.size, self.remove = files.make_readable, files.size, files.remove
-        self.touched, self.read = files.touched, files.read
+        self.touched = files.touched
 
     @property
     def flavour(self) -> str:
@@ -124,15 +133,17 @@ class ApptainerSandbox:
                         (own / str(number) / name).mkdir(parents=True)
                 written.append(own)
                 argv += _bind_words(Bind(own, OWN_LAYERS))
-            container = RunningContainer(
-                [*argv, str(spec.image[0]), *first_argv(spec.for_build, [bind.target for bind in layered])],
-                _host_environment(),
-                spec.limits,
-                cores(spec.limits.cpus, spec.cores),
-                on_start=self._scratch.record,
-                storage_bytes=lambda: sum(map(self.size, written)),
-                gpus=spec.gpus,
-            )
+            with self._starts.one():
+                container = RunningContainer(
+                    [*argv, str(spec.image[0]), *first_argv(spec.for_build, [bind.target for bind in layered])],
+                    _host_environment(),
+                    spec.limits,
+                    cores(spec.limits.cpus, spec.cores),
+                    on_start=self._scratch.record,
+                    storage_bytes=lambda: sum(map(self.size, written)),
+                    gpus=spec.gpus,
+                    launch=Child if spec.for_build else self._launch,
+                )
             stack.callback(container.close)
             if spec.network == "public" and self._public == "slirp4netns":
                 stack.enter_context(public_network(container.init_pid))

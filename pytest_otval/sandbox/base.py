@@ -20,6 +20,9 @@ Ended = Literal["exit", "timeout", "memory", "storage", "killed", "refused"]
 """How a command ended: by itself, at one of our limits, killed from outside, or never begun since its user or workdir
 does not exist (the log says which)."""
 
+Phase = Literal["setup", "agent", "verifier"]
+"""What a command of a task is part of."""
+
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """PATH of an image that declares none (what Docker uses)."""
 
@@ -104,6 +107,8 @@ class Command:
     """Time limit; at it the whole container is killed."""
     stdout: int | None = None
     """A file descriptor that gets stdout instead of the log (for streams of ours)."""
+    phase: Phase | None = None
+    """The phase that it is the task's own command of; None for a command of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +169,6 @@ class Sandbox(Protocol):
         For each entry ``target`` gets the kind as ``find`` calls it (``f``, ``d``, ``l``, ...), a blank, the path below
         ``folder`` and a NUL, at most ``most`` bytes in all; one of the kind ``!`` where something could not be read.
         Nothing is changed by it.
-        """
-
-    def read(self, folder: Path, path: str, most: int) -> bytes:
-        """Return at most so many bytes of the regular file ``path`` below ``folder``, reached through no link.
-
-        Raises OSError. Only for the layer of a container that is dead.
         """
 
     def remove(self, folder: Path) -> None:

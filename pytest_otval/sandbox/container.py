@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import time
@@ -13,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import sh
 
 from pytest_otval.sandbox.base import Command, CommandResult, Ended, Limits, NoStartError
 from pytest_otval.sandbox.first_process import HELLO, SHELL, command_script
 from pytest_otval.sandbox.gpus import Gpu, environment
+from pytest_otval.sandbox.launch import Child, Launcher, Start
 from pytest_otval.sandbox.leftovers import kill_session
 from pytest_otval.sandbox.limits import CappedLog, pss_bytes
 from pytest_otval.sandbox.pipes import OutputPipes
@@ -54,36 +53,26 @@ class RunningContainer:
         on_start: Callable[[int], None],
         storage_bytes: Callable[[], int] | None,
         gpus: Sequence[Gpu] = (),
+        launch: Launcher = Child,
     ) -> None:
         self._limits = limits
         self._gpus = gpus
         self._storage_bytes = storage_bytes
         self._number = 0
         self._dead = False
-        began = time.monotonic()
         self._control, theirs = socket.socketpair()
         self._pipes = OutputPipes()
-        options: dict[str, Any] = {
-            "_in": theirs.fileno(),
-            "_out": self._pipes.theirs[0],
-            "_err": self._pipes.theirs[1],
-            "_tty_in": False,
-            "_tty_out": False,
-            "_new_session": True,
-            "_return_cmd": True,
-            "_truncate_exc": False,
-            "_bg": True,
-            "_bg_exc": False,
-            "_ok_code": range(256),
-            "_env": env,
-            "_cwd": "/",
-            "_preexec_fn": lambda: os.sched_setaffinity(0, cores),
-        }
+        descriptors = (theirs.fileno(), *self._pipes.theirs)
         try:
-            self._process = sh.Command(argv[0])(*argv[1:], **options)
+            self._process = launch(Start(argv, env, frozenset(cores), descriptors, limits.memory_mb))
+        except BaseException:
+            self._control.close()
+            self._pipes.close()
+            raise
         finally:
             theirs.close()
             self._pipes.close_theirs()
+        began = time.monotonic()
         # A long script waits until the shell has read its beginning.
         self._control.settimeout(_START_SECONDS)
         on_start(self._process.pid)
@@ -189,9 +178,7 @@ class RunningContainer:
         deadline = time.monotonic() + _DEATH_SECONDS
         while self._process.is_alive() and time.monotonic() < deadline:
             time.sleep(0.002)
-        with suppress(sh.ErrorReturnCode):
-            self._process.wait()
-        return int(self._process.exit_code) < 0
+        return self._process.was_killed()
 
     def _read_line(
         self,
@@ -264,8 +251,7 @@ class RunningContainer:
         if self._process.is_alive() or self._killed_from_outside():
             # A runtime that ends in order takes its mount programs along; nobody does so for one that was killed.
             kill_session(self._process.pid)
-        with suppress(sh.ErrorReturnCode):
-            self._process.wait()
+            self._process.was_killed()
 
     def close(self) -> None:
         """Kill what runs and give back every descriptor."""

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import sh
 
@@ -100,44 +100,10 @@ class FilesOfContainers:
         script = f'{{ {_FIND} 2>/dev/null || printf \'! \\0\'; }} | head -c "$3" >"$4"'
         self._run("sh", "-c", script, "sh", folder, since, str(most), target, prefix=self._looking)
 
-    def read(self, folder: Path, path: str, most: int) -> bytes:
-        """See ``base.Sandbox``."""
-        try:
-            with _opened(folder, path) as file:
-                return file.read(most)
-        except PermissionError:
-            if not self._looking:
-                raise
-        # The folders are real ones, as those found by ``touched`` are, and nobody is alive to turn them into links.
-        words = [*self._looking, "head", "-c", str(most), "--", str(folder / path)]
-        try:
-            done = sh.Command(words[0])(*words[1:], _tty_out=False, _return_cmd=True)
-        except sh.ErrorReturnCode as error:
-            raise PermissionError(error.stderr.decode(errors="replace").strip()) from None
-        return bytes(done.stdout)
-
     def _run(self, *argv: str | Path, prefix: Sequence[str] | None = None, **more: Any) -> str:
         words = [*(self._prefix if prefix is None else prefix), *map(str, argv)]
         options: dict[str, Any] = {"_tty_out": False, "_ok_code": range(256), **more}
         return str(sh.Command(words[0])(*words[1:], **options))
-
-
-def _opened(folder: Path, path: str) -> BinaryIO:
-    """Open a regular file below a folder without following a link. Raises OSError."""
-    handle = os.open(folder, os.O_PATH | os.O_DIRECTORY)
-    *parents, name = path.split("/")
-    try:
-        for parent in parents:
-            below = os.open(parent, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
-            os.close(handle)
-            handle = below
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handle)
-    finally:
-        os.close(handle)
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        raise OSError(f"{path} is no regular file")
-    return os.fdopen(file, "rb")
 
 
 class _UnreadableError(Exception):

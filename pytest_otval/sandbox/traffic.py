@@ -30,6 +30,9 @@ MAX_PACKETS = 50_000
 """Beginnings that are listened to in one container: what floods is heard no longer than that."""
 _SNAP = 2048
 _MAX_NAME = 253
+_DNS_HEADER = 12
+_MAX_QUESTION = 255 + 4
+"""A name, and two numbers (RFC 1035, 4.1.2)."""
 
 _JOIN = """
 import ctypes, errno, os, socket, sys
@@ -178,9 +181,12 @@ def listening(traffic: Traffic, pid: int) -> Iterator[None]:
 
 
 def _listen(traffic: Traffic, source: socket.socket, stop: int) -> None:
-    handle = source.fileno()
+    # select() takes no descriptor above 1023.
+    poll = select.poll()
+    poll.register(source, select.POLLIN)
+    poll.register(stop, select.POLLIN)
     while True:
-        ready, _, _ = select.select([handle, stop], [], [])
+        ready = [handle for handle, _ in poll.poll()]
         if stop in ready or not traffic.drain():
             return
 
@@ -236,9 +242,12 @@ def parse(packet: bytes) -> tuple[tuple[str, ...], str]:
 def _names(payload: bytes) -> tuple[str, ...]:
     import dpkt
 
+    # Only the first question is looked at: no resolver takes two, and hundreds in a packet that point at each other
+    # would keep us busy.
+    alone = payload[:4] + b"\0\1" + bytes(6) + payload[_DNS_HEADER : _DNS_HEADER + _MAX_QUESTION]
     try:
-        questions = dpkt.dns.DNS(payload).qd
-        return tuple(printable(str(one.name).lower())[:_MAX_NAME] for one in questions[:8])
+        questions = dpkt.dns.DNS(alone).qd if payload[4:6] != b"\0\0" else []
+        return tuple(printable(str(one.name).lower())[:_MAX_NAME] for one in questions)
     except Exception:
         # See above: the address it was sent to is told all the same.
         return ()

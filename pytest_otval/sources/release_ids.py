@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from pytest_otval.sandbox.toolbox import ensure_toolbox
 from pytest_otval.sources.files import Files, SourceError, publish_folder
 from pytest_otval.sources.release_task import Inputs, task_files
 from pytest_otval.sources.releases import Pair
-from pytest_otval.workspace import Workspace, scratch
+from pytest_otval.workspace import Workspace, default_cluster, scratch
 
 _RUNNER, _TALKING_RUNNER = "-m pytest -q ", "-m pytest -q -rpX "
 """With -rpX pytest names each passed test in a line of its own, and those expected to fail in lines of another kind."""
@@ -98,7 +97,7 @@ def laboratory(workspace: Workspace) -> Iterator[Laboratory]:
 
     Raises OtvalUsageError for a wrong profile and Conclusion where no sandbox starts.
     """
-    profile = load_profile(os.environ.get("OT_CLUSTER") or "local")
+    profile = load_profile(default_cluster())
     toolbox = ensure_toolbox(workspace.root / "runtimes")
     own = OwnScratch(scratch())
     make = apptainer_maker(toolbox, own, profile.network.public)

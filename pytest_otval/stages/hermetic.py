@@ -7,24 +7,28 @@ doing nothing. See docs/hermetic.md.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pytest_otval.core import Conclusion, Finding, StageResult, Verdict, printable
-from pytest_otval.images.contents import Contents
+from pytest_otval.images.lower import Lower, path_parts
+from pytest_otval.sandbox.base import Phase
 from pytest_otval.sandbox.traffic import Heard
 from pytest_otval.stages.hermetic_findings import findings
-from pytest_otval.stages.keep import proposal
+from pytest_otval.stages.isolation import AUTO, at_found
+from pytest_otval.stages.keep import Proposal, proposal
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import Question, agent_image, config_of
 from pytest_otval.stages.static import judged
 from pytest_otval.stages.trials import noop, oracle
 from pytest_otval.task.model import NetworkMode
 from pytest_otval.task.network import with_network
+from pytest_otval.task.packed.unpack import DamagedError, Kind
 from pytest_otval.trial.changed import Change
 from pytest_otval.trial.layer import Bench
-from pytest_otval.trial.watch import Phase, Seen, WatchingSandbox
+from pytest_otval.trial.watch import Seen, WatchingSandbox
 
 _KEPT = ("image", "scope", "isolation", "runtimes")
 MAX_LISTED = 200
@@ -53,13 +57,15 @@ def answer(machine: Machine, question: Question) -> StageResult:
     """Run the three trials and compare. Raises Conclusion where they cannot be run."""
     declared = _declared(machine, question)
     other = NetworkMode.PUBLIC if declared is NetworkMode.NO_NETWORK else NetworkMode.NO_NETWORK
-    trials = _Trials(machine, question)
+    trials = _Trials(machine, question, declared)
+    trials.find_level()
     solved = {mode: trials.run(oracle, mode, _NAMES[mode]) for mode in (declared, other)}
     first, second = solved[declared].result, solved[other].result
     if Verdict.PASS not in (first.verdict, second.verdict):
         words = f"the reference solution is not paid, with the network or without: {first.headline}"
         return StageResult(first.reason, words, first.log, trials.facts())
     idle = trials.run(noop, declared, "noop")
+    keep = _keep(machine, question, solved[declared], idle)
     with_network, without = solved[NetworkMode.PUBLIC], solved[NetworkMode.NO_NETWORK]
     facts = {
         "declared": str(declared),
@@ -67,7 +73,8 @@ def answer(machine: Machine, question: Question) -> StageResult:
         "network": {phase: _heard(with_network.of(phase)) for phase in ("agent", "verifier")},
         "verifier_wrote": _listed(_outside(solved[declared].changes("verifier")), solved[declared].of("verifier")),
         "noop_changed": _listed(_outside(idle.changes("agent")), idle.of("agent")),
-        "keep": _keep(machine, question, solved[declared], idle),
+        "keep": list(keep.entries),
+        "keep_more": keep.more,
     }
     found = findings(question.task, facts, with_network.result, without.result)
     return _judged(machine, found, facts, trials)
@@ -93,12 +100,19 @@ def _declared(machine: Machine, question: Question) -> NetworkMode:
 class _Trials:
     """Runs watched trials of a task, and adds up what the ledger says of them."""
 
-    def __init__(self, machine: Machine, question: Question) -> None:
+    def __init__(self, machine: Machine, question: Question, declared: NetworkMode) -> None:
         self._machine = machine
         self._question = question
+        self._declared = declared
         self._facts: dict[str, Any] = {}
         self._trials: list[dict[str, Any]] = []
         self._seconds: dict[str, float] = defaultdict(float)
+
+    def find_level(self) -> None:
+        """At isolation ``auto`` let what follows run at the strongest level that works, which oracle finds."""
+        if self._machine.settings.verdict.isolation == AUTO:
+            found = self._add("level", oracle(self._machine, self._at("level", self._declared)))
+            self._question = at_found(self._question, found)
 
     def run(
         self,
@@ -114,9 +128,20 @@ class _Trials:
             sandboxes.append(WatchingSandbox(usual.sandbox))
             return replace(usual, sandbox=sandboxes[-1])
 
-        task = with_network(self._question.task, mode)
-        question = replace(self._question, task=task, evidence=self._question.evidence / name)
-        result = stage(self._machine, question, bench)
+        result = self._add(name, stage(self._machine, self._at(name, mode), bench))
+        # Where a second trial does not help either, the answer is that of the first.
+        told = sandboxes[-1 if result.verdict is Verdict.PASS else 0]
+        return Watched(result, tuple(told.seen))
+
+    def _at(self, name: str, mode: NetworkMode) -> Question:
+        task = self._question.task
+        if mode is not self._declared:
+            task = with_network(task, mode)
+        # Else as it is: of its phases some may have the network and others none.
+        return replace(self._question, task=task, evidence=self._question.evidence / name)
+
+    def _add(self, name: str, result: StageResult) -> StageResult:
+        """Take what the ledger says of a trial. Raises Conclusion where it says nothing about the task."""
         if result.verdict not in (Verdict.PASS, Verdict.FAIL):
             raise Conclusion(result.reason, f"{name}: {result.headline}", result.log)
         self._facts = self._facts or {fact: result.facts[fact] for fact in _KEPT}
@@ -124,7 +149,7 @@ class _Trials:
             self._trials.append({**trial, "headline": "; ".join(filter(None, (name, trial["headline"])))})
         for phase, seconds in result.facts["seconds"].items():
             self._seconds[phase] += seconds
-        return Watched(result, tuple(sandboxes[-1].seen))
+        return result
 
     def facts(self) -> dict[str, Any]:
         """Return what the ledger says of all trials."""
@@ -172,10 +197,20 @@ def _listed(changes: list[Change], seen: Iterable[Seen]) -> dict[str, Any]:
     }
 
 
-def _keep(machine: Machine, question: Question, solved: Watched, idle: Watched) -> list[str]:
+def _keep(machine: Machine, question: Question, solved: Watched, idle: Watched) -> Proposal:
     """Return what ``keep`` would have to name for the solution's work in folders of the system."""
     untouched = {change.path for change in idle.changes("agent")}
     changes = [change for change in solved.changes("agent") if change.path not in untouched]
-    records: Mapping[str, str] = {path: text for one in solved.of("agent") for path, text in one.records.items()}
-    with Contents(machine.images.ensure(agent_image(question.task)).files) as image:
-        return proposal(changes, records, lambda path: not image.fault and not image.exists(path[1:]))
+    files = machine.images.ensure(agent_image(question.task)).files
+    try:
+        with Lower(files) as image:
+            return proposal(changes, files, partial(_lacks, image))
+    except (OSError, DamagedError):
+        # Of an image that is not to be read, a SIF file for one, no folder counts as new.
+        return proposal(changes, (), lambda path: False)
+
+
+def _lacks(image: Lower, path: str) -> bool:
+    """Whether an image has no folder at a path."""
+    found = image.follow(path_parts(path))
+    return found is None or found[0] != path_parts(path) or found[1].inode.kind is not Kind.FOLDER

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_otval.core import Finding, Severity, StageResult, Verdict, printable
+from pytest_otval.sandbox.base import Phase
+from pytest_otval.stages.hermetic_places import place_of
 from pytest_otval.stages.keep import as_toml
 from pytest_otval.task.load import TASK_TOML, Task
 from pytest_otval.task.network import declares_public
-from pytest_otval.task.reading import NotReadableError, is_folder, read_regular
 
 _SHOWN = 5
 _MAX_KEEP = 20
-_MAX_BYTES = 1024 * 1024
-_MAX_FILES = 200
-_FETCHES = re.compile(
-    r"\b(?:curl|wget|uvx?|npx|git +(?:clone|fetch|pull)"
-    r"|(?:apt|apt-get|pip3?|npm|go|cargo|gem|apk|conda) +(?:-\S+ +)*(?:install|update|add|get|ci|i))\b"
-)
 _PINNED = "install what it fetches in the Dockerfile, pinned"
 
 Facts = Mapping[str, Any]
@@ -33,7 +25,7 @@ def findings(task: Task, facts: Facts, with_network: StageResult, without: Stage
         *_rewards(task, with_network, without),
         *_network(task, facts["network"]),
         *_writes(facts),
-        *_keep(facts["keep"]),
+        *_keep(facts["keep"], facts["keep_more"]),
     ]
 
 
@@ -62,17 +54,23 @@ def _of_task(check: str, severity: Severity, message: str, fix: str) -> Finding:
     return Finding(check, severity, message, TASK_TOML, None, fix)
 
 
+_ASKING: tuple[tuple[Phase, str, str, Severity], ...] = (
+    ("verifier", "hermetic-verifier-network", "the verifier", Severity.WARNING),
+    ("agent", "hermetic-solution-network", "the reference solution", Severity.INFO),
+)
+
+
 def _network(task: Task, heard: Facts) -> Iterator[Finding]:
-    for phase, check, who, severity in (
-        ("verifier", "hermetic-verifier-network", "the verifier", Severity.WARNING),
-        ("agent", "hermetic-solution-network", "the reference solution", Severity.INFO),
-    ):
+    for phase, check, who, severity in _ASKING:
         told = heard[phase]
-        path, line = _where(task, phase, told["names"])
+        asked = told["names"] or told["addresses"] or told["more"]
+        if not asked and not told["unheard"]:
+            continue
+        path, line = place_of(task, phase, told["names"])
         if told["unheard"]:
             words = f"what {who} asks of the network was not observed: {told['unheard']}"
             yield Finding(check, Severity.INFO, printable(words), path, None)
-        elif told["names"] or told["addresses"] or told["more"]:
+        if asked:
             words = f"{who} asks the network for {_few([*told['names'], *told['addresses']], told['more'])}"
             yield Finding(check, severity, words, path, line, _PINNED)
 
@@ -90,44 +88,17 @@ def _writes(facts: Facts) -> Iterator[Finding]:
             yield Finding(check, severity, f"{words}: {listed}{more}", path)
 
 
-def _keep(entries: list[str]) -> Iterator[Finding]:
-    if entries:
-        more = f"; {len(entries) - _MAX_KEEP} more are in the ledger" if len(entries) > _MAX_KEEP else ""
-        words = "the reference solution changes folders of the system, which stricter isolation takes from the image"
-        yield _of_task("keep-proposed", Severity.INFO, words, as_toml(entries[:_MAX_KEEP]) + more)
+def _keep(entries: list[str], left_out: int) -> Iterator[Finding]:
+    if not entries and not left_out:
+        return
+    words = "the reference solution changes folders of the system, which stricter isolation takes from the image"
+    words += f"; {left_out} of the paths are too many or too odd to be proposed" if left_out else ""
+    more = f"  # {len(entries) - _MAX_KEEP} more are in the ledger" if len(entries) > _MAX_KEEP else ""
+    fix = f"{as_toml(entries[:_MAX_KEEP])}{more}" if entries else ""
+    yield _of_task("keep-proposed", Severity.INFO, words, fix)
 
 
 def _few(names: list[str], more: int = 0) -> str:
     more += max(0, len(names) - _SHOWN)
     shown = ", ".join(names[:_SHOWN]) or "something"
     return f"{shown} and {more} more" if more else shown
-
-
-def _where(task: Task, phase: str, names: Iterable[str]) -> tuple[str, int | None]:
-    """Return file and line that speak of a name that was looked up, else that run a program which fetches."""
-    folders = [folder for step in task.steps for folder in _folders(step, phase)]
-    texts = list(_texts(folders))
-    for name in names:
-        for path, lines in texts:
-            for number, line in enumerate(lines, start=1):
-                if name.rstrip(".") in line.lower():
-                    return str(path.relative_to(task.path)), number
-    for path, lines in texts:
-        for number, line in enumerate(lines, start=1):
-            if _FETCHES.search(line) and not line.lstrip().startswith("#"):
-                return str(path.relative_to(task.path)), number
-    return ("tests/test.sh" if phase == "verifier" else "solution/solve.sh"), None
-
-
-def _folders(step: Any, phase: str) -> list[Path]:
-    found = [step.tests, step.shared_tests] if phase == "verifier" else [step.solution]
-    return [folder for folder in found if folder is not None and is_folder(folder)]
-
-
-def _texts(folders: Iterable[Path]) -> Iterator[tuple[Path, list[str]]]:
-    """Yield the scripts of folders, line by line: shell before Python."""
-    for folder in folders:
-        scripts = [path for path in sorted(folder.iterdir()) if path.suffix in (".sh", ".py")][:_MAX_FILES]
-        for path in sorted(scripts, key=lambda path: path.suffix != ".sh"):
-            with suppress(NotReadableError, OSError):
-                yield path, read_regular(path, _MAX_BYTES).decode(errors="replace").splitlines()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from pytest_otval.core import REASONS, Conclusion, Verdict, printable
@@ -13,6 +13,7 @@ from pytest_otval.runtimes.mount import Supply, agent_supply, verifier_supply
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import image_requests, require_runnable
 from pytest_otval.task.load import Task
+from pytest_otval.workspace import default_cluster
 
 Kind = Literal["dataset", "image", "runtime"]
 
@@ -28,29 +29,42 @@ class Missing:
     """What fetches or makes it, where there is a network."""
 
 
-def missing_inputs(machine: Machine, task: Task, item: str) -> Iterator[Missing]:
-    """Yield what a trial of a task needs and this machine has not.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A task of which something is to be run."""
 
-    ``item`` names the task to pytest: its node id without a stage. A task that no sandbox here can run needs nothing,
-    nor does one by whose own fault there is no image: its stages say so without any.
+    task: Task
+    item: str
+    """What names it to pytest: its node id without a stage."""
+    tried: bool = True
+    """Whether there are to be trials of it, and not only its image."""
+    packed: Path | None = None
+    """The dataset of a packed one, whose folder goes when it was looked at."""
+
+
+def missing_inputs(machine: Machine, wanted: Wanted) -> Iterator[Missing]:
+    """Yield what a task needs and this machine has not.
+
+    A task that no sandbox here can run needs nothing, nor does one by whose own fault there is no image: its stages say
+    so without any. Raises Conclusion of a class that is an error.
     """
     try:
-        require_runnable(task)
+        require_runnable(wanted.task)
     except Conclusion:
         return
-    for look in _KINDS:
+    for look in (_images, _runtimes) if wanted.tried else (_images,):
         try:
-            yield from look(machine, task, item)
+            yield from look(machine, wanted)
         except Conclusion as conclusion:
             if REASONS[conclusion.reason].verdict is Verdict.ERROR:
                 raise
 
 
-def _images(machine: Machine, task: Task, item: str) -> Iterator[Missing]:
-    command = f"pytest {shlex.quote(f'{item}::build')}{_cluster(machine, '--otval-cluster')}"
+def _images(machine: Machine, wanted: Wanted) -> Iterator[Missing]:
+    command = f"pytest {shlex.quote(f'{wanted.item}::build')}{_cluster(machine, '--otval-cluster')}"
     if machine.settings.verdict.force_build:
         command += " --otval-force-build"
-    for request in image_requests(task):
+    for request in image_requests(wanted.task):
         try:
             plan = machine.images.plan(request)
             lost = plan.needs_uid_mapping and not machine.sandbox.maps_uids
@@ -62,16 +76,21 @@ def _images(machine: Machine, task: Task, item: str) -> Iterator[Missing]:
             yield Missing("image", printable(conclusion.headline), command)
 
 
-def _runtimes(machine: Machine, task: Task, item: str) -> Iterator[Missing]:
-    supplies = [agent_supply(machine.runtimes, task)]
-    supplies += [verifier_supply(machine.runtimes, step) for step in task.steps]
+def _runtimes(machine: Machine, wanted: Wanted) -> Iterator[Missing]:
+    supplies = [agent_supply(machine.runtimes, wanted.task)]
+    supplies += [verifier_supply(machine.runtimes, step) for step in wanted.task.steps]
     for supply in supplies:
         if supply is not None and supply.runtime is None:
-            yield Missing("runtime", printable(f"{supply.name}: {supply.why}"), _making(machine, supply, task))
+            yield Missing("runtime", printable(f"{supply.name}: {supply.why}"), _making(machine, supply, wanted))
 
 
-def _making(machine: Machine, supply: Supply, task: Task) -> str:
-    build = f"python -m pytest_otval runtime build {shlex.quote(str(task.path))}{_cluster(machine, '--cluster')}"
+def _making(machine: Machine, supply: Supply, wanted: Wanted) -> str:
+    build, cluster = "python -m pytest_otval runtime build", _cluster(machine, "--cluster")
+    if wanted.packed is None:
+        build += f" {shlex.quote(str(wanted.task.path))}{cluster}"
+    else:
+        unpack = f"python -m pytest_otval dataset unpack {shlex.quote(str(wanted.packed))} FOLDER"
+        build = f"{unpack}, {build} FOLDER/tasks/{wanted.task.name}{cluster}, and pack it again"
     if supply.reference is None:
         return build
     return f"python -m pytest_otval runtime download REPOSITORY {supply.reference.id}, or {build}"
@@ -80,7 +99,4 @@ def _making(machine: Machine, supply: Supply, task: Task) -> str:
 def _cluster(machine: Machine, option: str) -> str:
     """Return what lets a command use the run's cluster profile, where it would not by itself."""
     name = machine.settings.run.cluster
-    return "" if name == (os.environ.get("OT_CLUSTER") or "local") else f" {option}={shlex.quote(name)}"
-
-
-_KINDS: tuple[Callable[[Machine, Task, str], Iterator[Missing]], ...] = (_images, _runtimes)
+    return "" if name == default_cluster() else f" {option}={shlex.quote(name)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,8 +18,9 @@ from pytest_otval.images.bases import Bases, ImageSource, chosen_sources, own_so
 from pytest_otval.images.locks import sweep_half
 from pytest_otval.images.model import Image, ImageRequest
 from pytest_otval.images.pulling import Puller
+from pytest_otval.images.record import usable_record
 from pytest_otval.images.registry import Registry
-from pytest_otval.images.staging import Staging, is_remote, sweep_staged
+from pytest_otval.images.staging import Staging, staging_of, sweep_staged
 from pytest_otval.images.steps import base_plan
 from pytest_otval.images.store import Images
 from pytest_otval.leaks.scan import scan_version
@@ -28,15 +30,17 @@ from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.sandbox.admission import Admission
 from pytest_otval.sandbox.apptainer import FLAVOURS, ApptainerSandbox
 from pytest_otval.sandbox.budget import node_budget
+from pytest_otval.sandbox.launch import Child, Launcher, Step
 from pytest_otval.sandbox.leftovers import OwnScratch, sweep
 from pytest_otval.sandbox.probe import apptainer_maker, choose_flavour
+from pytest_otval.sandbox.slots import Slots
 from pytest_otval.sandbox.toolbox import ensure_toolbox
 from pytest_otval.settings import Settings
 from pytest_otval.trial.agents.base import Agent
 from pytest_otval.trial.agents.noop import Noop
 from pytest_otval.trial.agents.oracle import Oracle
 from pytest_otval.trial.layer import Bench
-from pytest_otval.workspace import Workspace, scratch
+from pytest_otval.workspace import Workspace, node_folder, scratch
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,11 @@ class Machine:
         """The sandbox in the run's flavour. Raises Conclusion ``missing-tool``."""
         toolbox = ensure_toolbox(self._workspace.images)
         flavour = FLAVOURS[self.settings.verdict.flavour]
-        return ApptainerSandbox(flavour, toolbox, self.scratch, self.profile.network.public)
+        slurm = self.profile.slurm
+        starts = Slots(node_folder(), "start", slurm.container_starts if slurm is not None else None)
+        steps = slurm is not None and slurm.trial_step == "srun" and "SLURM_JOB_ID" in os.environ
+        launch: Launcher = Step if steps else Child
+        return ApptainerSandbox(flavour, toolbox, self.scratch, self.profile.network.public, starts, launch)
 
     @cached_property
     def admission(self) -> Admission:
@@ -182,10 +190,7 @@ class Machine:
 
     @cached_property
     def _staging(self) -> Staging | None:
-        wanted = self.profile.scratch.stage_images
-        if wanted == "never" or (wanted == "auto" and not is_remote(self._workspace.images)):
-            return None
-        return Staging(scratch(self.profile.scratch.path))
+        return staging_of(self.profile, self._workspace.images)
 
     def close(self) -> None:
         """Write down what waits, and give back the scratch folder but for what the user wants to keep."""
@@ -204,7 +209,8 @@ def _is_here(name: str, bases: Bases, store: Path) -> bool:
         base = bases.docker_image(name, Path.cwd())
     except Conclusion:
         return False
-    return any((store / f"{base_plan(base, all_root).key}.json").exists() for all_root in (False, True))
+    keys = (base_plan(base, all_root).key for all_root in (False, True))
+    return any(usable_record(store, key) is not None for key in keys)
 
 
 def probe_flavour(workspace: Workspace, profile: Profile) -> tuple[str, list[str]]:

@@ -23,7 +23,7 @@ from pytest_otval.stages.spec import STAGES, Stage
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import Task
 
-JUDGES = ("core.py", "task", "sandbox", "images", "leaks", "runtimes", "trial", "attacks", "stages")
+JUDGES = ("core.py", "task", "checks", "sandbox", "images", "leaks", "runtimes", "trial", "attacks", "stages")
 """What of our package answers of stages with containers come from."""
 
 OF_THE_TASK = frozenset(("compose", "windows", "no-solution", "unsupported-instruction", "needs-uid-mapping"))
@@ -47,7 +47,7 @@ def pinned_images(machine: Machine, task: Task) -> tuple[PinnedImage, ...]:
     GPU does not matter. Raises Conclusion of a class that is an error, as where no registry answers.
     """
     try:
-        _require_runnable(task)
+        require_runnable(task, here=False)
         return tuple(_pinned(machine.images, request) for request in image_requests(task))
     except Conclusion as conclusion:
         if REASONS[conclusion.reason].verdict is Verdict.ERROR:
@@ -58,14 +58,6 @@ def pinned_images(machine: Machine, task: Task) -> tuple[PinnedImage, ...]:
 def _pinned(images: Images, request: ImageRequest) -> PinnedImage:
     plan = images.plan(request)
     return PinnedImage(plan.key, plan.base.name, images.content(request))
-
-
-def _require_runnable(task: Task) -> None:
-    try:
-        require_runnable(task)
-    except Conclusion as conclusion:
-        if conclusion.reason != "no-gpu":
-            raise
 
 
 def pinned_runtimes(machine: Machine, task: Task) -> tuple[Reference, ...]:
@@ -91,7 +83,7 @@ def inapplicable(machine: Machine, task: Task, stage: Stage) -> str:
     if not stage.containers:
         return ""
     try:
-        _require_runnable(task)
+        require_runnable(task, here=False)
         plans = [machine.images.plan(request) for request in image_requests(task)]
         mapping = next(filter(None, (plan.needs_uid_mapping for plan in plans)), None)
         if mapping and not machine.sandbox.maps_uids:
@@ -114,7 +106,7 @@ def needs_of(machine: Machine, task: Task) -> str:
     try:
         if "${" in config_of(task).model_dump_json():
             return ""
-        _require_runnable(task)
+        require_runnable(task, here=False)
         images = [machine.images.plan(request).key for request in image_requests(task)]
     except Conclusion:
         return ""

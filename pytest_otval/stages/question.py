@@ -58,8 +58,8 @@ def config_of(task: Task) -> TaskConfig:
     raise Conclusion("bad-task", str(errors[0]) if errors else "task.toml cannot be read")
 
 
-def require_runnable(task: Task) -> None:
-    """Raise the Conclusion of a task that no sandbox here can run."""
+def require_runnable(task: Task, here: bool = True) -> None:
+    """Raise the Conclusion of a task that no sandbox here can run; else than ``here``: that none can, anywhere."""
     config_of(task)
     _require_inside(task)
     folders = [task.path / "environment", *(step.verifier_image.context for step in task.steps if step.verifier_image)]
@@ -72,7 +72,7 @@ def require_runnable(task: Task) -> None:
             raise Conclusion("windows", "[environment] os = 'windows'")
         if environment.tpu:
             raise Conclusion("no-gpu", "[environment] asks for TPUs")
-        if environment.gpus:
+        if environment.gpus and here:
             require_gpus(node_gpus(), environment.gpus, environment.gpu_types or ())
 
 

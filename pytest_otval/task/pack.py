@@ -12,7 +12,7 @@ import shutil
 import stat
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -35,13 +35,14 @@ ROW_GROUP_ROWS = 256
 """Row groups are small, so that one task is read without much else."""
 
 
-def pack(dataset: Path, form: Form, out: Path) -> int:
+def pack(dataset: Path, form: Form, out: Path, only: Collection[str] | None = None) -> int:
     """Write ``out`` with the dataset's dataset.toml and its tasks as one file; return the number of tasks.
 
+    ``only`` names the tasks that are taken; None: all.
     Raises OtvalUsageError, and Conclusion ``bad-task`` for a task that no form can hold, ``missing-tool``.
     """
     source = _source(dataset)
-    names = source.names()[0]
+    names = [name for name in source.names()[0] if only is None or name in only]
     for name in names:
         if not NAME.fullmatch(name):
             raise OtvalUsageError(f"task name {name!r} of {dataset}: only letters, digits and . _ - can be; rename it")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pytest_otval.core import Conclusion, Network
@@ -79,7 +81,8 @@ class AgentPhase:
                 self._layer.written = True
                 self._inside(container, _LOG_FOLDERS)
                 log = self._evidence / "setup.txt"
-                result = container.run(Command(run_script(script), log, env, None, self._workdir, seconds))
+                command = Command(run_script(script), log, env, None, self._workdir, seconds, phase="setup")
+                result = container.run(command)
             require_end(result, "setup_files/setup.sh", "setup-timeout")
             require_zero(result, "setup_files/setup.sh", "setup-failed")
 
@@ -121,7 +124,8 @@ class AgentPhase:
         for check in self._healthchecks(step):
             self._await_health(container, check)
         log = self._log(step, f"agent/{self._agent.name}.txt")
-        place = AgentPlace(container.run, self._env, self._user(step), self._workdir, step.agent_timeout, log)
+        run = partial(_run_as_agent, container)
+        place = AgentPlace(run, self._env, self._user(step), self._workdir, step.agent_timeout, log)
         result = self._agent.act(self._task, step, place)
         if result is not None:
             require_end(result, "solve.sh" if self._agent.name == "oracle" else "the agent", "agent-timeout")
@@ -130,7 +134,8 @@ class AgentPhase:
             argv = [*self._layer.image.config.shell, hook.command]
             user = hook.user if hook.user is not None else self._user(step)
             log = self._log(step, f"collect-{number}.txt")
-            result = container.run(Command(argv, log, self._env, user, self._workdir, hook.timeout_sec))
+            command = Command(argv, log, self._env, user, self._workdir, hook.timeout_sec)
+            result = _run_as_agent(container, command)
             require_end(result, f"collect command {number}", "collect-failed")
             require_zero(result, f"collect command {number}", "collect-failed")
 
@@ -151,7 +156,7 @@ class AgentPhase:
             limit = f'{TOOLBOX}/busybox timeout -s KILL {check.timeout_sec:g} {TOOLBOX}/sh -c "$0"'
             log = self._evidence / "healthcheck.txt"
             argv = [f"{TOOLBOX}/sh", "-c", limit, check.command]
-            result = container.run(Command(argv, log, self._env, None, self._workdir))
+            result = _run_as_agent(container, Command(argv, log, self._env, None, self._workdir))
             require_end(result, "the health check", "healthcheck-failed")
             if result.ok:
                 return
@@ -167,12 +172,11 @@ class AgentPhase:
         if is_regular(step.workdir / "setup.sh"):
             script = self._workdir.rstrip("/") + "/setup.sh"
             log = f"steps/{step.name}/setup.txt"
-            result = self._ours(container, log, script, self._config.environment.build_timeout_sec)
+            seconds = self._config.environment.build_timeout_sec
+            command = Command(run_script(script), self._evidence / log, self._env, None, self._workdir, seconds)
+            result = _run_as_agent(container, command)
             require_end(result, f"steps/{step.name}/workdir/setup.sh", "setup-timeout")
             require_zero(result, f"steps/{step.name}/workdir/setup.sh", "setup-failed")
-
-    def _ours(self, container: Container, log: str, script: str, seconds: float) -> CommandResult:
-        return container.run(Command(run_script(script), self._evidence / log, self._env, None, self._workdir, seconds))
 
     def _inside(self, container: Container, text: str, workdir: str = "/") -> None:
         """Run a command of ours; what an earlier step left at its goal, a FIFO for one, may keep it from ending."""
@@ -182,6 +186,10 @@ class AgentPhase:
 
     def _log(self, step: Step, name: str) -> Path:
         return step_folder(self._evidence, step.name) / name
+
+
+def _run_as_agent(container: Container, command: Command) -> CommandResult:
+    return container.run(replace(command, phase="agent"))
 
 
 def require_zero(result: CommandResult, who: str, reason: str) -> None:

@@ -10,6 +10,7 @@ import posixpath
 import re
 import time
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -18,9 +19,13 @@ from pytest_otval.sandbox.base import UPPER, WHITEOUT, Sandbox
 
 MAX_BYTES = 32 * 1024 * 1024
 """Of all paths together; what comes after that is not listed."""
+MAX_CHANGES = 200_000
+"""What comes after that is not listed either: a short path takes more memory here than bytes there."""
 _MAX_PATH = 4096
 
-OURS = re.compile(r"/(?:logs|tests|solution|setup_files|\.otval[^/]*)(?:/|$)|/(?:.*/)?\.wh\.\.(?:wh\.\.)?opq$")
+OURS = re.compile(
+    r"/(?:logs|tests|solution|setup_files|\.otval[^/]*)(?:/|$)|/(?:.*/)?\.wh\.\.(?:wh\.\.)?opq\Z", re.DOTALL
+)
 """Mount points of a trial, and marks of fuse-overlayfs."""
 _TICK = 0.02
 """Seconds: the kernel's clock for times of files goes in steps of up to 10 ms."""
@@ -58,7 +63,7 @@ class Moment:
         time.sleep(_TICK)
 
     def changes(self, sandbox: Sandbox, overlay: Path) -> Changes:
-        """Return what was changed in a layer since, mounts and our own files left out. Raises OSError."""
+        """Return what was changed in a layer since, mounts and our own files left out; not ``whole`` where it fails."""
         listing = self._file.with_suffix(".changed")
         upper = overlay / UPPER
         if not upper.is_dir():
@@ -66,15 +71,19 @@ class Moment:
         try:
             sandbox.touched(upper, self._file, listing, MAX_BYTES)
             return parse(listing.read_bytes(), listing.stat().st_size < MAX_BYTES)
+        except OSError:
+            # Such as a full disk. The trial has an answer of its own, which must not be lost for it.
+            return Changes(whole=False)
         finally:
             listing.unlink(missing_ok=True)
 
 
 def parse(listing: bytes, whole: bool = True) -> Changes:
     """Return the changes in a list as ``Sandbox.touched`` writes it; not ``whole``: it was cut."""
-    entries = listing.split(b"\0")
-    # Behind the last NUL is nothing, or what was cut.
-    entries.pop()
+    entries = listing.split(b"\0", MAX_CHANGES)
+    # Behind the last NUL is nothing, or what was cut or is too much.
+    if b"\0" in entries.pop():
+        whole = False
     found = []
     for entry in entries:
         if len(entry) > _MAX_PATH:
@@ -101,11 +110,11 @@ def _change(kind: str, path: str) -> Change | None:
 
 def _telling(found: list[Change]) -> list[Change]:
     """Leave out folders above other changes, and put the others in order."""
-    above: set[str] = {"/"}
-    for change in found:
-        folder = posixpath.dirname(change.path)
-        while folder not in above:
-            above.add(folder)
-            folder = posixpath.dirname(folder)
-    telling = (change for change in found if change.kind != "folder" or change.path not in above)
-    return sorted(telling, key=lambda change: change.path)
+    # In this order what is in a folder comes right behind it.
+    found.sort(key=lambda change: (change.path.replace("/", "\0"), change.kind == "folder"))
+    following = chain((change.path for change in found[1:]), ("",))
+    return [
+        change
+        for change, behind in zip(found, following, strict=False)
+        if change.kind != "folder" or not behind.startswith(f"{change.path}/")
+    ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import tarfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -51,13 +52,13 @@ class Handed:
 
     archive: Path | None
     """None where nothing is carried over."""
-    before: str = ""
-    """A shell command that makes room; empty for none."""
+    before: Sequence[str] = ()
+    """A shell command that makes room, and its arguments; empty for none."""
 
     def unpack(self, container: Container, folder: Path) -> None:
         """Unpack it in a container that sees it in its inbox. Raises Conclusion ``tampered``."""
         if self.before:
-            command = Command([f"{TOOLBOX}/sh", "-c", self.before], folder / "room.txt")
+            command = Command(_shell(*self.before), folder / "room.txt")
             require_end(container.run(limited(command)), "the hand-over", "tampered")
         if self.archive is not None:
             extract(container, f"{INBOX}/{self.archive.name}", "/", folder)
@@ -83,7 +84,7 @@ class HandOver:
             return None
         raw, clean = folder / "handed.raw.tar", folder / "handed.tar"
         if step.verifier_mode == "separate":
-            self._clear_inside(raw, folder, self._collect_script(step))
+            self._clear_inside(raw, folder, [self._collect_script(step)])
             self._clean_artifacts(step, raw, clean)
             return Handed(clean)
         restoring = self._restoring(step)
@@ -100,21 +101,22 @@ class HandOver:
     def _clear(self, raw: Path, folder: Path) -> Handed | None:
         """Clear a layer of which nothing is carried over; artifacts that are there need a container for it."""
         if self._layer.holds(ARTIFACTS):
-            self._clear_inside(raw, folder, "")
+            self._clear_inside(raw, folder, [])
             return None
         self._layer.clear(_GRADERS)
-        return Handed(None, _MAKE_FOLDERS)
+        return Handed(None, [_MAKE_FOLDERS])
 
-    def _clear_inside(self, raw: Path, folder: Path, collecting: str) -> None:
+    def _clear_inside(self, raw: Path, folder: Path, collecting: Sequence[str]) -> None:
         with self._layer.container("none", []) as container, raw.open("wb") as stream:
             if collecting:
-                script = f"({collecting}) | {TOOLBOX}/busybox head -c {MOST_BYTES + 1}"
-                command = Command([f"{TOOLBOX}/sh", "-c", script], folder / "handed.txt", stdout=stream.fileno())
+                script, *words = collecting
+                argv = _shell(f"({script}) | {TOOLBOX}/busybox head -c {MOST_BYTES + 1}", *words)
+                command = Command(argv, folder / "handed.txt", stdout=stream.fileno())
                 with self._layer.telling("tampered", "what is carried over cannot be written"):
                     require_end(container.run(limited(command)), "taking what is handed over", "tampered")
                 if raw.stat().st_size > MOST_BYTES:
                     raise Conclusion("tampered", f"more than {MOST_BYTES >> 30} GiB would be carried over")
-            clearing = Command([f"{TOOLBOX}/sh", "-c", _CLEAR], folder / "hand-over.txt")
+            clearing = Command(_shell(_CLEAR), folder / "hand-over.txt")
             require_end(container.run(limited(clearing)), "the hand-over", "tampered")
 
     def _restoring(self, step: Step) -> Restoring | None:
@@ -147,6 +149,10 @@ class HandOver:
             f'cd /; for path in {names}; do test -e "$path" && set -- "$@" "$path"; done; '
             f'test $# = 0 || exec {TOOLBOX}/busybox tar -c "$@"'
         )
+
+
+def _shell(script: str, *words: str) -> list[str]:
+    return [f"{TOOLBOX}/sh", "-c", script, "sh", *words]
 
 
 def limited(command: Command) -> Command:

@@ -6,29 +6,40 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
 
 from pytest_otval.images.lower import Lower, Node, path_parts
 from pytest_otval.task.packed.unpack import Kind
 
+MAX_MODULES = 200
+"""Of a distribution; the largest have some tens."""
 _MAX_RECORD_BYTES = 16 * 1024 * 1024
+_MAX_RECORDS = 50
 
 
 @lru_cache(maxsize=64)
 def modules_of(files: tuple[Path, ...], sites: tuple[str, ...], distribution: str) -> frozenset[str]:
-    """Return the names at the top of the site folders that a distribution's RECORD lists.
+    """Return the names at the top of the site folders that a distribution's RECORD lists, at most ``MAX_MODULES``.
 
     ``sites`` and ``distribution`` are patterns (``fnmatch``). Empty for one that the image does not have. Raises
     OSError and DamagedError where the image cannot be read.
     """
     with Lower(files) as lower:
-        records = [
-            record
-            for site in sites
-            for record in _matching(lower, lower.root(), [*path_parts(site), f"{distribution}-*.dist-info", "RECORD"])
-        ]
-        texts = [lower.read(record, _MAX_RECORD_BYTES).decode(errors="replace") for record in records]
-    return frozenset(name for text in texts for name in _tops(text))
+        found: dict[str, None] = {}
+        for name in chain.from_iterable(map(_tops, _records(lower, sites, distribution))):
+            found[name] = None
+            if len(found) == MAX_MODULES:
+                break
+    return frozenset(found)
+
+
+def _records(lower: Lower, sites: Iterable[str], distribution: str) -> Iterator[str]:
+    """Yield the texts of a distribution's RECORD files, of each version and place that there is one."""
+    ends = (f"{distribution}-*.dist-info", "RECORD")
+    places = (_matching(lower, lower.root(), [*path_parts(site), *ends]) for site in sites)
+    for record in islice(chain.from_iterable(places), _MAX_RECORDS):
+        yield lower.read(record, _MAX_RECORD_BYTES).decode(errors="replace")
 
 
 def _tops(record: str) -> Iterator[str]:

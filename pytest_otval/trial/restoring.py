@@ -22,22 +22,23 @@ from pytest_otval.sandbox.base import TOOLBOX, WHITEOUT
 from pytest_otval.task.keep import PACKAGE
 from pytest_otval.task.packed.unpack import DamagedError
 from pytest_otval.trial.files import sanitise
-from pytest_otval.trial.installed import modules_of
+from pytest_otval.trial.packages import patterns_of
 
 SYSTEM = frozenset(("bin", "etc", "lib", "lib32", "lib64", "libx32", "opt", "sbin", "usr"))
 """Folders at the top of an image that ``masked`` puts back."""
 _OURS = frozenset(("logs", "tests"))
 """Made anew by the hand-over: nothing of the agent's is in them but its artifacts."""
 
-_SITES = (
-    "/usr/lib/python3/dist-packages",
-    *(
-        f"{prefix}/lib/python3*/{kind}-packages"
-        for prefix in ("/usr", "/usr/local", "/opt/*", "/opt/*/envs/*")
-        for kind in ("site", "dist")
-    ),
+_COLLECT = (
+    'cd /; for words; do shift; eval "for path in $words; do'
+    ' test -e \\"\\$path\\" || test -L \\"\\$path\\" || continue; set -- \\"\\$@\\" \\"\\$path\\"; done"; done;'
+    f' test $# = 0 || exec {TOOLBOX}/busybox tar -c -- "$@"'
 )
-"""Where ``pkg:NAME`` is looked for; environments elsewhere are no part of the system."""
+_REMOVE = f'cd /; for words; do eval "{TOOLBOX}/busybox rm -rf -- $words"; done'
+_WORD_SIGNS = 64 * 1024
+"""Of one argument of a script: the kernel takes twice as much."""
+_MAX_SIGNS = 1024 * 1024
+"""Of all of them: the kernel takes twice as much, or less where a stack is small."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_@%+=:,./*?\[\]-]")
 
 
@@ -56,20 +57,28 @@ class Restoring:
         return plain in SYSTEM if self.stays is None else plain not in self.stays
 
     @property
-    def collecting(self) -> str:
-        """The script that streams out what is carried over."""
-        return (
-            f'cd /; for path in {self._words(".")}; do test -e "$path" || test -L "$path" || continue; '
-            f'set -- "$@" "$path"; done; test $# = 0 || exec {TOOLBOX}/busybox tar -c -- "$@"'
-        )
+    def collecting(self) -> list[str]:
+        """The script that streams out what is carried over, and its arguments. Raises Conclusion ``bad-task``."""
+        return [_COLLECT, *self._words()]
 
     @property
-    def removing(self) -> str:
-        """The script that makes room for it in the image's own folders."""
-        return f"{TOOLBOX}/busybox rm -rf -- {self._words()}"
+    def removing(self) -> list[str]:
+        """The script that makes room for it in the image's own folders, and its arguments. Raises as ``collecting``."""
+        return [_REMOVE, *self._words()]
 
-    def _words(self, before: str = "") -> str:
-        return " ".join(before + _UNSAFE.sub(r"\\\g<0>", pattern) for pattern in self.carried)
+    def _words(self) -> list[str]:
+        """Return the patterns as a shell reads them, some in each."""
+        found = [""]
+        for pattern in self.carried:
+            word = "." + _UNSAFE.sub(r"\\\g<0>", pattern) + " "
+            if len(found[-1]) + len(word) > _WORD_SIGNS:
+                found.append("")
+            found[-1] += word
+        if sum(map(len, found)) > _MAX_SIGNS:
+            raise Conclusion(
+                "bad-task", "[metadata.otval] keep: names too much: write folders in place of what is in them"
+            )
+        return found
 
     def clean(self, raw: Path, target: Path) -> None:
         """Rewrite the stream of ``collecting``. Raises Conclusion ``tampered``."""
@@ -97,7 +106,7 @@ def restoring_of(level: Isolation, files: Files, allowed: Iterable[str], keep: S
     packages = [entry.removeprefix(PACKAGE) for entry in keep if entry.startswith(PACKAGE)]
     try:
         paths = _resolved(files, filter(_is_below_root, allowed))
-        patterns = [pattern for name in packages for pattern in _of_package(name, files)]
+        patterns = [pattern for name in packages for pattern in patterns_of(name, files)]
     except (OSError, DamagedError) as error:
         raise Conclusion("no-start", f"the image cannot be read: {error}") from None
     paths |= {PurePosixPath(entry) for entry in keep if not entry.startswith(PACKAGE)}
@@ -125,12 +134,3 @@ def _followed(lower: Lower, parts: Sequence[str]) -> PurePosixPath:
         if found is not None:
             return PurePosixPath("/", *found[0], *parts[count:])
     return PurePosixPath("/", *parts)
-
-
-def _of_package(name: str, files: Files) -> list[str]:
-    """Return where the files of a distribution lie; its modules by other names than its own if the image has them."""
-    signs = "".join(f"[{sign.lower()}{sign.upper()}]" if sign.isalpha() else sign for sign in name)
-    own = re.sub(r"[-_.]+", "[-_.]", signs)
-    entries = {f"{own}{end}" for end in ("", ".py", ".*.so", ".libs", "-*.dist-info", "-*.egg-info")}
-    entries |= {escape(module) for module in modules_of(files, _SITES, own)}
-    return [f"{site}/{entry}" for site in _SITES for entry in sorted(entries)]

@@ -113,14 +113,16 @@ class VerifierPhase:
         deadline = time.monotonic() + step.verifier_timeout
         if self._copies_tests(step) and is_regular(step.tests / "setup.sh"):
             log = self._log(step, "verifier-setup.txt")
-            command = Command(run_script("/tests/setup.sh"), log, env, None, workdir, step.verifier_timeout)
+            argv = run_script("/tests/setup.sh")
+            command = Command(argv, log, env, None, workdir, step.verifier_timeout, phase="verifier")
             result = container.run(command)
             require_end(result, "tests/setup.sh", "verifier-timeout")
             require_zero(result, "tests/setup.sh", "setup-failed")
         user = step.verifier_user if step.verifier_user is not None else image.user
         left = max(0.1, deadline - time.monotonic())
         log = self._log(step, "verifier/test-stdout.txt")
-        test = Command(run_script("/tests/test.sh"), log, self._conditions.variables(env), user, workdir, left)
+        env = self._conditions.variables(env)
+        test = Command(run_script("/tests/test.sh"), log, env, user, workdir, left, phase="verifier")
         self._conditions.require_clock(container, test, self._log(step, "verifier-clock.txt"))
         result = container.run(test)
         outcome.verifier_status = result.status

@@ -7,19 +7,14 @@ and ends with its container, or with our next command where one container serves
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
-from pytest_otval.sandbox.base import TOOLBOX, UPPER, Command, CommandResult, Container, ContainerSpec, Sandbox
+from pytest_otval.sandbox.base import Command, CommandResult, Container, ContainerSpec, Phase, Sandbox
 from pytest_otval.sandbox.traffic import Heard, Traffic
 from pytest_otval.trial.changed import Changes, Moment
-from pytest_otval.trial.distributions import read_records
-
-Phase = Literal["setup", "agent", "verifier"]
-_PLACES: dict[str, Phase] = {"/setup_files/": "setup", "/tests/": "verifier"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +24,6 @@ class Seen:
     phase: Phase
     heard: Heard
     changes: Changes
-    records: Mapping[str, str]
-    """Texts of the RECORD files of Python distributions that the phase wrote, by path. Hostile."""
-
-
-def phase_of(command: Command) -> Phase | None:
-    """Return the phase whose command it is; None for one of ours, whose PATH is the toolbox."""
-    if command.env.get("PATH") == TOOLBOX or not command.env:
-        return None
-    last = command.argv[-1]
-    return next((phase for place, phase in _PLACES.items() if last.startswith(place)), "agent")
 
 
 class WatchingSandbox:
@@ -49,7 +34,7 @@ class WatchingSandbox:
         self.seen: list[Seen] = []
         self.flavour, self.maps_uids = inner.flavour, inner.maps_uids
         self.shell_line, self.size, self.remove = inner.shell_line, inner.size, inner.remove
-        self.make_readable, self.touched, self.read = inner.make_readable, inner.touched, inner.read
+        self.make_readable, self.touched = inner.make_readable, inner.touched
         self.save_layer, self.restore_layer, self.layer_holds = inner.save_layer, inner.restore_layer, inner.layer_holds
 
     @contextmanager
@@ -63,7 +48,7 @@ class WatchingSandbox:
                 yield watched
         finally:
             if watched is not None:
-                watched.end(dead=True)
+                watched.end()
 
 
 class _Watched:
@@ -87,7 +72,7 @@ class _Watched:
 
     def run(self, command: Command) -> CommandResult:
         """See ``base.Container``."""
-        phase = phase_of(command)
+        phase = command.phase
         if phase != self._phase:
             self.end()
         if phase is not None and self._phase is None and self._overlay is not None:
@@ -95,12 +80,10 @@ class _Watched:
             self._traffic.take()
         return self._inner.run(command)
 
-    def end(self, dead: bool = False) -> None:
-        """Note what the phase did that ends now, if one does. In a living container no file is read."""
+    def end(self) -> None:
+        """Note what the phase did that ends now, if one does. No file of the layer is opened."""
         if self._phase is None or self._began is None or self._overlay is None:
             return
         phase, self._phase = self._phase, None
         changes = self._began.changes(self._sandbox, self._overlay)
-        upper = self._overlay / UPPER
-        records = read_records(self._sandbox, upper, changes.found) if dead and phase == "agent" else {}
-        self._seen.append(Seen(phase, self._traffic.take(), changes, records))
+        self._seen.append(Seen(phase, self._traffic.take(), changes))

@@ -11,7 +11,6 @@ tasks that are built. The goals stand beside what was measured; the base is made
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import statistics
 import subprocess
@@ -26,7 +25,7 @@ from pytest_otval.images.store import Images
 from pytest_otval.profile import load_profile
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
 from pytest_otval.stages.machine import Machine, own_extensions, probe_flavour
-from pytest_otval.workspace import Workspace
+from pytest_otval.workspace import Workspace, default_cluster
 
 TASK = 'schema_version = "1.4"\n[agent]\ntimeout_sec = 60.0\n[verifier]\ntimeout_sec = 60.0\n'
 BASE = "FROM debian:bookworm\n"
@@ -109,7 +108,7 @@ def main() -> None:
     parser.add_argument("--built", type=int, default=1000, metavar="N")
     chosen = parser.parse_args()
     workspace = Workspace.from_environment()
-    profile = load_profile(os.environ.get("OT_CLUSTER") or "local")
+    profile = load_profile(default_cluster())
     flavour, _ = probe_flavour(workspace, profile)
     with tempfile.TemporaryDirectory(prefix="otval-bench-") as scratch:
         root = Path(scratch)

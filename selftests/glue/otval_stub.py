@@ -9,6 +9,7 @@ name is asked as ever.
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -38,11 +39,56 @@ def answer(stage):
         if reason == "sleep":
             Path(headline).touch()
             time.sleep(60)
+        if reason == "hold":
+            hold(Path(headline))
+            reason = "expected"
+        if reason == "eat-once":
+            eat_once(Path(headline))
+            reason = "expected"
+        if reason == "slow":
+            time.sleep(float(headline))
+            reason = "expected"
+        if reason == "kill-job":
+            kill_job(Path(headline))
         # The image of a repeated stage is compared with a plan, for which these tasks have no Dockerfile.
         image = None if len(attempts) > 1 else {"key": "k", "content": "c", "base": "bootstrap:<b>"}
         return StageResult(reason, headline, "last line", {"seconds": {"total": 0.5}, "score": 0.25, "image": image})
 
     return ask
+
+
+def hold(path):
+    """Say where and when it runs, and wait to be let go."""
+    with path.with_suffix(".began").open("a") as file:
+        file.write(f"{os.environ.get('SLURMD_NODENAME')} {os.environ.get('SLURM_JOB_ID')}\n")
+    while not path.with_suffix(".go").exists():
+        time.sleep(0.1)
+
+
+def eat_once(path):
+    """Take all memory there is, the first time."""
+    if path.with_suffix(".began").exists():
+        return
+    path.with_suffix(".began").touch()
+    eaten = []
+    while sum(map(len, eaten)) < 6 << 30:
+        eaten.append(b"x" * (64 << 20))
+        time.sleep(0.1)
+    time.sleep(60)
+
+
+def kill_job(path):
+    """Kill all of the Slurm job in which it runs, its own process last."""
+    with path.with_suffix(".began").open("a") as file:
+        file.write(f"{os.environ['SLURM_JOB_ID']}\n")
+    # What this process has begun is told by another one, which needs a moment.
+    time.sleep(2)
+    mark = f"SLURM_JOB_ID={os.environ['SLURM_JOB_ID']}".encode()
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+    for pid in sorted(pids, key=lambda pid: pid == os.getpid()):
+        with suppress(OSError):
+            if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                os.kill(pid, signal.SIGKILL)
 
 
 static, build, oracle, noop = map(answer, ("static", "build", "oracle", "noop"))

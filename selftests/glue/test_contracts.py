@@ -292,3 +292,23 @@ def test_images_can_be_fixed_by_their_bytes(project, contract, monkeypatch):
     assert replay(project, contract).status == 0
     write("2" * 64)
     assert "drift: images: demo/a: its image has other bytes" in replay(project, contract).lines
+
+
+def test_drift_is_refused_with_workers_too(project, contract):
+    folder = project.dataset()
+    prepare(project, contract)
+    byte(folder / "tasks" / "a")
+    outcome = replay(project, contract, "-n", "2", process=True)
+    assert outcome.status == 4
+    assert "drift: tasks: demo/a: task.toml changed" in outcome.lines
+    assert not project.runs[-1].exists()
+
+
+def test_a_run_of_a_contract_goes_on(project, contract):
+    project.dataset(tasks={"a": {"noop": "no-start"}, "b": {}})
+    prepare(project, contract, "datasets/demo", "-m", "noop")
+    assert replay(project, contract, "--otval-shard", "2/2").status == 0
+    run = project.runs[-1]
+    result = project.pytester.runpytest_inprocess("-p", "otval_stub", f"--otval-resume={run}", "--otval-shard=")
+    assert int(result.ret) == 8
+    assert "not asked again: 1 answers of this run" in result.outlines

@@ -125,6 +125,38 @@ def test_layer_over_other_bytes_is_another_image(images, environment, fake_sandb
     assert second.files[-1].stat().st_ino != before
 
 
+@pytest.mark.parametrize("kind", ["gone", "cut", "other bytes", "no record"])
+@pytest.mark.parametrize("number", [0, -1])
+def test_an_image_is_there_with_all_that_it_lies_on(images, environment, monkeypatch, number, kind):
+    wanted = request(environment(FROM + "RUN one\nCOPY f /\n", {"f": "1"}))
+    assert not images().has(wanted)
+    image = images().ensure(wanted)
+    assert images().has(wanted)
+    assert len(image.files) > 1
+    file = image.files[number]
+    record = file.with_suffix(".json")
+    if kind == "gone":
+        file.unlink()
+    elif kind == "cut":
+        os.truncate(file, file.stat().st_size - 1)
+    elif kind == "no record":
+        record.unlink()
+    else:
+        record.write_text(json.dumps({**json.loads(record.read_text()), "content": "0" * 64}))
+    # Other bytes of its own are what it is, as the record says.
+    assert images().has(wanted) == (kind == "other bytes" and number == -1)
+
+
+def test_to_know_that_an_image_is_there_none_is_opened(images, environment):
+    wanted = request(environment(FROM + "RUN one\nCOPY f /\n", {"f": "1"}))
+    for file in images().ensure(wanted).files:
+        size = file.stat().st_size
+        file.unlink()
+        file.write_bytes(b"")
+        os.truncate(file, size)
+    assert images().has(wanted)
+
+
 def test_workers_wait_for_each_other(images, environment, fake_sandbox):
     folder = environment(FROM + "RUN one\n")
     workers = [images() for _ in range(3)]

@@ -114,19 +114,6 @@ def test_touched_since(tmp_path):
     assert sorted(filter(None, (tmp_path / "target").read_bytes().split(b"\0"))) == [b"f backdated", b"f changed"]
 
 
-def test_read(hostile):
-    (hostile / "plain" / "below").mkdir(parents=True)
-    (hostile / "plain" / "below" / "file").write_text("found")
-    assert FILES.read(hostile, "plain/below/file", 3) == b"fou"
-
-
-@pytest.mark.parametrize("path", ["fifo", "loop", "out/file", "file", "locked", "none", "out", "none/none"])
-def test_only_regular_files_are_read(hostile, path):
-    with pytest.raises(OSError):
-        FILES.read(hostile, path, 10)
-    assert outside_is_untouched(hostile)
-
-
 def test_size_of_what_is_sparse(tmp_path):
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(1 << 40)

@@ -1,7 +1,10 @@
 """What is made of packets, which a container may fill with anything."""
 
+import fcntl
+import resource
 import socket
 import struct
+import time
 
 import dpkt
 import pytest
@@ -85,6 +88,31 @@ def test_a_name_that_points_at_itself():
     names, address = parse(udp("192.0.2.1", 53, struct.pack("!6H", 1, 0x100, 1, 0, 0, 0) + b"\xc0\x0c\0\1\0\1"))
     assert address == "udp 192.0.2.1:53"
     assert names == ()
+
+
+def test_of_many_questions_the_first_is_looked_at():
+    name = b"\1a" * 60 + b"\1b\0"
+    many = struct.pack("!6H", 1, 0x100, 301, 7, 7, 7) + name + b"\0\1\0\1" + b"\xc0\x0c\0\1\0\1" * 300
+    assert parse(udp(RESOLVER, 53, many)) == (("a." * 60 + "b",), "")
+
+
+def test_a_query_without_a_question():
+    assert parse(udp(RESOLVER, 53, struct.pack("!6H", 1, 0x100, 0, 0, 0, 0))) == ((), f"udp {RESOLVER}:53")
+
+
+def test_descriptors_above_those_of_select(pair, monkeypatch):
+    """A run with many workers and images has many open files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2048)), hard))
+    ours, theirs = pair
+    high = socket.socket(fileno=fcntl.fcntl(ours, fcntl.F_DUPFD, 1500))
+    monkeypatch.setattr(traffic, "_packet_socket", lambda pid: high)
+    heard = Traffic()
+    with listening(heard, 1):
+        theirs.send(tcp("192.0.2.1", 443))
+        while heard._packets == 0:
+            time.sleep(0.01)
+    assert heard.take().addresses == ("tcp 192.0.2.1:443",)
 
 
 def test_take_gives_what_is_new():

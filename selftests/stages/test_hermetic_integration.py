@@ -1,5 +1,7 @@
 """hermetic with real containers: what asks the network is caught, whether it gets an answer or not."""
 
+import shlex
+
 import pytest
 
 from pytest_otval.core import Verdict
@@ -65,18 +67,41 @@ def test_a_task_without_a_network_that_would_do_otherwise_with_one(ask_real, tmp
     assert "scores 0 with the network and 1 without" in result.headline
 
 
+def test_auto_watches_at_the_level_that_works(ask_real, tmp_path):
+    task = make_task(tmp_path, "echo x >/usr/bin/made", f"test -e /usr/bin/made {PAY}")
+    result = ask_real("hermetic", task, isolation="auto")
+    assert (result.reason, result.facts["isolation"]) == ("expected", "fresh")
+    assert result.facts["hermetic"]["keep"] == ["/usr/bin/made"]
+
+
 def test_what_is_to_be_kept(ask_real, tmp_path):
-    """Of the solution's work in folders of the system; files belong to another user where that is possible."""
+    """Of the solution's work in folders of the system; as it is proposed, it is kept."""
     site = "/usr/lib/python3/dist-packages"
+    dockerfile = {
+        "environment/Dockerfile": f"FROM debian:bookworm-slim\nRUN mkdir -p {site}/old && touch {site}/old/x\n"
+    }
+    made = [
+        f"{site}/thing/deep/a.py",
+        "/usr/bin/thing",
+        "/opt/new/below/f",
+        "/usr/bin/alone",
+        "/opt/with 'odd' \u00e9/f",
+    ]
     solve = f"""
-mkdir -p {site}/thing/deep {site}/thing-2.0.dist-info /opt/new/below /app
-echo x >{site}/thing/__init__.py; echo x >{site}/thing/deep/a.py; echo x >{site}/thing-2.0.dist-info/METADATA
-printf '%s,,\\n' thing/__init__.py thing/deep/a.py thing-2.0.dist-info/METADATA ../../../bin/thing \
-    thing-2.0.dist-info/RECORD >{site}/thing-2.0.dist-info/RECORD
-echo x >/usr/bin/thing; echo x >/opt/new/below/f; echo x >/usr/bin/alone; echo x >/app/answer
+mkdir -p {site}/thing/deep {site}/thing-2.0.dist-info /opt/new/below "/opt/with 'odd' \u00e9"
+echo x >{site}/thing/__init__.py; echo x >{site}/thing-2.0.dist-info/METADATA; rm {site}/old/x
+printf "%s,,\\n" thing/__init__.py ../../../bin/thing ../../../bin/bash >{site}/thing-2.0.dist-info/RECORD
+for path in {shlex.join(made)}; do echo x >"$path"; done
 chmod 600 {site}/thing-2.0.dist-info/RECORD; chmod 700 {site}/thing-2.0.dist-info"""
-    result = ask_real("hermetic", make_task(tmp_path, solve, f"test -e /app/answer {PAY}"))
+    test = f'for path in {shlex.join(made)}; do test -s "$path" || exit 0; done; test ! -e {site}/old/x {PAY}'
+    task = make_task(tmp_path / "fresh", solve, test, files=dockerfile)
+    result = ask_real("hermetic", task)
     assert result.verdict is Verdict.PASS, result
-    assert result.facts["hermetic"]["keep"] == ["pkg:thing", "/opt/new/", "/usr/bin/alone"]
+    entries = ["pkg:thing", "/opt/new/", "/opt/with 'odd' \u00e9/", "/usr/bin/alone", "/usr/bin/thing", f"{site}/old/x"]
+    assert result.facts["hermetic"]["keep"] == entries
     (fix,) = [one["fix"] for one in result.facts["checks"] if one["check"] == "keep-proposed"]
-    assert fix == '[metadata.otval] keep = ["pkg:thing", "/opt/new/", "/usr/bin/alone"]'
+    assert fix.startswith('[metadata.otval] keep = ["pkg:thing", "/opt/new/", ')
+    assert ask_real("oracle", task, isolation="masked").reason != "expected"
+    toml = TOML + fix.replace("] ", "]\n", 1)
+    kept = make_task(tmp_path / "masked", solve, test, toml, dockerfile)
+    assert ask_real("oracle", kept, isolation="masked").reason == "expected"

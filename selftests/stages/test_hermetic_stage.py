@@ -6,7 +6,8 @@ from pytest_otval.core import Conclusion, Severity
 from pytest_otval.sandbox.base import UPPER
 from pytest_otval.stages.question import Question
 from pytest_otval.task.dataset import DatasetSettings
-from selftests.fakes import TOML, FakeImages, ask, make_task
+from selftests.fakes import TOML, Answer, FakeImages, ask, make_task
+from selftests.runtimes.made import write_squashfs
 from selftests.sandbox.test_traffic import RESOLVER, query, tcp, udp
 
 UNSAID = TOML.replace('network_mode = "no-network"', "")
@@ -23,24 +24,32 @@ class World:
         self.writes, self.asks = writes or {}, asks or {}
         self.solved = False
         self.networks = []
+        self.layers = []
+        """What was done to the writable layer since the solution ran."""
+        self.only_fresh = False
+        """Whether the solution's work is in folders of the system."""
 
     def __call__(self, container, command):
         last = command.argv[-1]
         spec = container.spec
         if not last.startswith(("/solution/", "/tests/", "check")):
             return
-        spec.traffic.unheard = self.unheard
-        for packet in self.asks.get(last, ()):
-            spec.traffic.hear(packet)
+        if spec.traffic is not None:
+            spec.traffic.unheard = self.unheard
+            for packet in self.asks.get(last, ()):
+                spec.traffic.hear(packet)
         for path in self.writes.get(last, ()):
             file = spec.overlay / UPPER / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text("x")
         if last == "/solution/solve.sh":
             self.solved = True
+            self.layers.clear()
         if last == "/tests/test.sh":
             self.networks.append(spec.network)
             paid = self.pays[spec.network] if self.solved else self.noop
+            if self.only_fresh and ("restored", "usr") in self.layers:
+                paid = "0"
             self.solved = False
             if paid:
                 (container.bound("/logs/verifier") / "reward.txt").write_text(paid)
@@ -51,6 +60,7 @@ def hermetic(fake_machine, tmp_path):
     def run(world, toml=UNSAID, solve="true", test="true", images=None, **verdict):
         task = make_task(tmp_path, solve, test, toml)
         machine = fake_machine(world, images=images, **verdict)
+        machine.sandbox.layers = world.layers
         return ask("hermetic", machine, Question(task, DatasetSettings(), tmp_path / "evidence"))[0]
 
     return run
@@ -91,6 +101,62 @@ def test_reward_that_the_network_decides(hermetic, toml, public, none, reason, s
     result = hermetic(World(public, none), toml)
     assert result.reason == reason
     assert findings(result)["hermetic-reward"]["severity"] == severity
+
+
+def test_auto_uses_the_level_that_works(hermetic, tmp_path):
+    image = write_squashfs(tmp_path / "image.sqfs", {"/etc/hostname": ""})
+    world = World(writes={"/solution/solve.sh": ["usr/bin/x"]})
+    world.only_fresh = True
+    result = hermetic(world, images=FakeImages(files=(image,)), isolation="auto")
+    assert (result.reason, result.facts["isolation"]) == ("expected", "fresh")
+    told = [(one["agent"], one["isolation"], one["headline"].partition(";")[0]) for one in result.facts["trials"]]
+    assert [(one[0], one[1]) for one in told if one[2] == "level"] == [
+        ("oracle", "pristine"),
+        ("oracle", "masked"),
+        ("oracle", "fresh"),
+        ("noop", "fresh"),
+    ]
+    assert [one for one in told if one[2] != "level"] == [
+        ("oracle", "fresh", "with-network"),
+        ("oracle", "fresh", "without-network"),
+        ("noop", "fresh", "noop"),
+    ]
+    assert result.facts["hermetic"]["keep"] == ["/usr/bin/"]
+
+
+@pytest.mark.parametrize(("paid", "told"), [(["0", "1", "1"], "trial"), (["0", "0", "1"], "phase")])
+def test_what_is_told_is_that_of_the_trial_that_counts(hermetic, paid, told):
+    """A solution that leaves services is tried in one container, too."""
+    answers = iter(paid)
+    tries = iter(["phase", "trial"])
+
+    class Serving(World):
+        def __call__(self, container, command):
+            if command.argv[-1] == "/tests/test.sh" and self.solved:
+                self.pays = dict.fromkeys(self.pays, next(answers))
+            if command.argv[-1] == "/solution/solve.sh":
+                self.writes = {"/tests/test.sh": [f"root/{next(tries, 'x')}"]}
+            super().__call__(container, command)
+            return Answer(left_alive=1) if command.argv[-1] == "/solution/solve.sh" else None
+
+    result = hermetic(Serving())
+    assert result.facts["hermetic"]["verifier_wrote"]["paths"] == [f"/root/{told}"]
+
+
+def test_phases_with_networks_of_their_own(hermetic):
+    """With the network a task is as it is: a verifier without one may count on that."""
+
+    class Mixed(World):
+        def __call__(self, container, command):
+            if command.argv[-1] == "/solution/solve.sh":
+                self.pays = {"public": "0", "none": "1" if container.spec.network == "public" else "0"}
+            super().__call__(container, command)
+
+    toml = TOML.replace("[agent]", '[agent]\nnetwork_mode = "public"')
+    world = Mixed()
+    result = hermetic(world, toml)
+    assert world.networks == ["none", "none", "none"]
+    assert (result.reason, findings(result)["hermetic-reward"]["severity"]) == ("expected", "info")
 
 
 def test_scores_that_differ_and_are_both_paid(hermetic, tmp_path, fake_machine):

@@ -70,6 +70,37 @@ def test_nothing_of_the_dataset_is_bound(fake_machine, question, tmp_path):
             assert bind.source.is_relative_to(machine.scratch.folder)
 
 
+@pytest.mark.parametrize("isolation", ["none", "fresh"])
+def test_commands_of_the_task_have_their_phase(fake_machine, question, tmp_path, isolation):
+    """Whatever they are called, and whatever variables the task declares."""
+    declared = f"""
+[environment]
+network_mode = "no-network"
+[environment.env]
+PATH = "/.otval"
+[environment.healthcheck]
+command = "/tests/check"
+[verifier]
+timeout_sec = 30.0
+[[verifier.collect]]
+command = "/tests/collect"
+[metadata.otval]
+isolation = "{isolation}"
+"""
+    files = {"setup_files/setup.sh": "true\n", "tests/setup.sh": "true\n"}
+    machine = fake_machine(writes_reward("1"))
+    result, _ = ask("oracle", machine, question(make_task(tmp_path, toml=declared, files=files)))
+    assert result.verdict is Verdict.PASS, result
+    assert [(one.phase, one.argv[-1]) for one in machine.sandbox.commands if one.phase] == [
+        ("setup", "/setup_files/setup.sh"),
+        ("agent", "/tests/check"),
+        ("agent", "/solution/solve.sh"),
+        ("agent", "/tests/collect"),
+        ("verifier", "/tests/setup.sh"),
+        ("verifier", "/tests/test.sh"),
+    ]
+
+
 def test_noop_has_one_container(fake_machine, question):
     machine = fake_machine(writes_reward("0"))
     ask("noop", machine, question())

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_otval.sandbox.base import UPPER
+from pytest_otval.trial import changed
 from pytest_otval.trial.changed import Change, Changes, Moment, parse
 from selftests.fakes import FakeSandbox
 
@@ -71,6 +72,23 @@ def test_a_path_that_is_too_long():
     assert (paths(changes), changes.whole) == ([("file", "/a")], False)
 
 
+def test_a_folder_that_was_removed_and_made_again():
+    changes = parse(listing("f .wh.app", "d app", "f app/new", "d app.d"))
+    assert paths(changes) == [("removed", "/app"), ("file", "/app/new"), ("folder", "/app.d")]
+
+
+def test_marks_below_names_with_line_ends():
+    assert parse(listing("f a\nb/.wh..wh..opq", "f a\nb/.wh..opq")) == Changes()
+
+
+def test_too_many_changes(monkeypatch):
+    monkeypatch.setattr(changed, "MAX_CHANGES", 3)
+    assert parse(listing("f a", "f b", "f c")) == Changes(tuple(Change("file", f"/{name}") for name in "abc"))
+    assert parse(listing("f a", "f b", "f c", "f d")) == Changes(
+        tuple(Change("file", f"/{name}") for name in "abc"), whole=False
+    )
+
+
 def test_many_levels_are_no_work():
     deep = [f"d {'a/' * depth}b" for depth in range(1500)]
     assert len(parse(listing(*deep)).found) == 1500
@@ -122,6 +140,14 @@ def test_what_was_removed_again_shows_in_its_folder(layer, tmp_path):
     moment = Moment(tmp_path / "began")
     (layer / UPPER / "app" / "removed").unlink()
     assert moment.changes(FakeSandbox(), layer).found == (Change("folder", "/app"),)
+
+
+def test_a_list_that_cannot_be_written(layer, tmp_path):
+    class Full(FakeSandbox):
+        def touched(self, folder, since, target, most):
+            """Write nothing, as on a full disk."""
+
+    assert Moment(tmp_path / "began").changes(Full(), layer) == Changes(whole=False)
 
 
 def test_nothing(layer, tmp_path):

@@ -81,9 +81,10 @@ def test_words_are_taken_for_what_they_say(restoring, names):
     if ".." in PurePosixPath(path).parts:
         return
     found = restoring("masked", keep=[path])
-    words = found.removing.partition("-- ")[2]
+    (words,) = found.removing[1:]
+    assert [words] == found.collecting[1:]
     said = subprocess.run(["sh", "-c", f"printf '%s' {words}"], capture_output=True, check=True).stdout
-    assert said.decode() == escape(path)
+    assert said.decode() == f".{escape(path)}"
     assert found._root_of(PurePosixPath(path, "deep")) == PurePosixPath(path)
     assert found._root_of(PurePosixPath("/opt")) is None
 
@@ -93,6 +94,18 @@ def test_a_record_that_no_installer_wrote(restoring, tmp_path):
     files = {f"{site}/x-1.dist-info/RECORD": "a" * 200_000 + ",,\n\n,,\nother.py,,\n"}
     carried = restoring("masked", keep=["pkg:x"], files=(write_squashfs(tmp_path / "i.sqfs", files),)).carried
     assert f"{site}/other.py" in carried
+
+
+def test_no_argument_of_a_script_is_longer_than_the_kernel_takes(restoring):
+    found = restoring("masked", keep=[f"pkg:some-package-{number}" for number in range(100)])
+    assert max(map(len, found.collecting)) < 128 * 1024
+    assert sum(len(words.split()) for words in found.collecting[1:]) == len(found.carried)
+
+
+def test_more_than_a_command_line_holds(restoring):
+    found = restoring("masked", keep=[f"pkg:some-package-{number}" for number in range(1000)])
+    with pytest.raises(Conclusion, match="keep: names too much"):
+        assert found.collecting
 
 
 def test_only_what_is_kept_comes_through(restoring, tmp_path):

@@ -98,6 +98,12 @@ test "$(python3 -c 'import demo_module as m; print(m.VERSION)')" = 2
     assert score(level, solve, condition, keep=[f"pkg:{name}"]) == 1
 
 
+def test_many_packages_that_are_kept(score):
+    """More than one argument of a program can hold."""
+    keep = ["/opt/tool/file", *(f"pkg:some-package-name-{number}" for number in range(60))]
+    assert score("masked", "echo new > /opt/tool/file", 'test "$(cat /opt/tool/file)" = new', keep=keep) == 1
+
+
 @pytest.mark.parametrize("level", ["masked", "pristine"])
 def test_what_set_up_installs_is_no_agents(score, level):
     files = {

@@ -1,0 +1,139 @@
+"""What is asked of Slurm for each job of a run, made from the profile and what the user chose."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from pytest_otval.cluster.shards import Limits
+from pytest_otval.cluster.site_shell import site_shell
+from pytest_otval.core import OtvalUsageError
+from pytest_otval.images.locks import write_whole
+from pytest_otval.profile import PartitionSection, Profile
+from pytest_otval.profile.slurm import seconds_of
+
+FILE = "request.json"
+USUAL_SECONDS = 4 * 3600
+"""Time limit where none is chosen and the partition allows as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The same for all jobs of a run."""
+
+    profile: str
+    partition: str
+    cpus: int
+    """Cores of a job, and its pytest workers."""
+    seconds: int
+    """Time limit."""
+    signal_seconds: int
+    """How long before its end a job is told."""
+    memory_mb: int | None = None
+    """None: what the partition gives to as many cores."""
+    account: str = ""
+    qos: str = ""
+    gres: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Further long options of sbatch."""
+    setup: tuple[str, ...] = ()
+    """Lines of shell that come first on a node."""
+    plugins: tuple[str, ...] = ()
+    """What ``-p`` names: modules that jobs load, too."""
+    by_contract: bool = False
+    """Whether the user gave a contract, which then is to be kept."""
+
+    @property
+    def item_seconds(self) -> int:
+        """How long a job runs before it starts no more items."""
+        return self.seconds - self.signal_seconds
+
+
+def make_request(
+    profile: Profile, partition: str = "", cpus: int = 0, time: str = "", plugins: Sequence[str] = ()
+) -> Request:
+    """Return the request for a partition; what is empty or 0 is chosen here.
+
+    Raises OtvalUsageError for what the profile says that the site does not have.
+    """
+    slurm = profile.slurm
+    if slurm is None:
+        raise OtvalUsageError(f"the profile {profile.name!r} has no [slurm]: it is no cluster to submit to")
+    name, section = slurm.choose(partition)
+    cpus = _cpus(name, section, cpus)
+    seconds = _seconds(name, section, time, slurm.signal_seconds)
+    share = None if section.memory_mb is None else section.memory_mb * cpus // section.cores
+    return Request(
+        profile.name,
+        name,
+        cpus,
+        seconds,
+        slurm.signal_seconds,
+        share,
+        slurm.account,
+        slurm.qos,
+        _gres(section, cpus),
+        dict(slurm.options),
+        tuple(site_shell(profile).splitlines()),
+        tuple(plugins),
+    )
+
+
+def limits(profile: Profile, request: Request) -> Limits:
+    """Return what bounds the number of a run's shards."""
+    assert profile.slurm is not None
+    most = min(profile.slurm.max_array, profile.slurm.max_submitted or profile.slurm.max_array)
+    return Limits(request.cpus, request.item_seconds, most)
+
+
+def _cpus(name: str, section: PartitionSection, cpus: int) -> int:
+    multiple = section.core_multiple
+    chosen = cpus or section.cores_per_gpu or multiple
+    if chosen % multiple or chosen > section.cores:
+        raise OtvalUsageError(
+            f"--otval-cpus {chosen}: jobs of the partition {name} have a multiple of {multiple} cores, "
+            f"at most {section.cores}"
+        )
+    return chosen
+
+
+def _seconds(name: str, section: PartitionSection, time: str, signal_seconds: int) -> int:
+    most = section.max_seconds
+    if not time:
+        return USUAL_SECONDS if most is None else min(most, USUAL_SECONDS)
+    try:
+        seconds = seconds_of(time)
+    except ValueError as error:
+        raise OtvalUsageError(f"--otval-time: {error}") from None
+    if most is not None and seconds > most:
+        raise OtvalUsageError(f"--otval-time {time}: the longest of the partition {name} is {section.max_time}")
+    # Slurm counts in minutes.
+    if seconds < max(60, signal_seconds + 1):
+        raise OtvalUsageError(
+            f"--otval-time {time} is too short: a job starts no more items {signal_seconds} s before its end"
+        )
+    return math.ceil(seconds / 60) * 60
+
+
+def _gres(section: PartitionSection, cpus: int) -> str:
+    if not section.gres:
+        return ""
+    count = math.ceil(cpus / section.cores_per_gpu) if section.cores_per_gpu else 1
+    return f"{section.gres}:{count}"
+
+
+def write_request(run: Path, request: Request) -> None:
+    """Write it into a run folder. Raises OSError."""
+    write_whole(run / FILE, (json.dumps(asdict(request), indent=1) + "\n").encode())
+
+
+def read_request(run: Path) -> Request:
+    """Return the request of a run folder. Raises OtvalUsageError where there is none that we wrote."""
+    try:
+        values = json.loads((run / FILE).read_bytes())
+        return Request(**{**values, "setup": tuple(values["setup"]), "plugins": tuple(values["plugins"])})
+    except (OSError, ValueError, KeyError, TypeError):
+        raise OtvalUsageError(f"{run} was not submitted: it has no {FILE} that can be read") from None

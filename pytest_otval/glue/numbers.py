@@ -1,0 +1,12 @@
+"""Numbers on the command line."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def positive_integer(text: str) -> int:
+    """Return a number of at least 1. Raises ArgumentTypeError, which argparse shows."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)

@@ -1,0 +1,161 @@
+"""The pytest face of submitted runs, where there is no Slurm."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pytest_otval.cluster import states, submission
+from pytest_otval.cluster.request import Request, write_request
+from pytest_otval.cluster.run_commands import attach_words
+from pytest_otval.cluster.shards import write_plan
+from pytest_otval.cluster.submission import Array, Element
+from pytest_otval.cluster.watch import cancel
+from selftests.glue.conftest import ids
+
+pytest_plugins = ["pytester"]
+
+CLUSTERS = Path(__file__).parents[2] / "clusters"
+
+
+@pytest.fixture
+def site(project):
+    """A project that has the profile of the local Slurm."""
+    (project.root / "clusters").mkdir()
+    for name in ("local", "localslurm"):
+        shutil.copy(CLUSTERS / f"{name}.toml", project.root / "clusters")
+    return project
+
+
+def dry(site, *words):
+    return site.run("--otval-submit=localslurm", "--otval-dry-run", *(words or ("datasets/demo",)))
+
+
+def test_a_dry_run_writes_what_would_be_submitted(site):
+    site.dataset(tasks={name: {} for name in "abcd"})
+    outcome = dry(site, "datasets/demo", "--otval-shards=2", "--otval-cpus=3", "--otval-time=01:00:00")
+    assert outcome.status == 0, outcome.lines + outcome.errors
+    run = site.runs[-1]
+    script = (run / "submission.sh").read_text()
+    for line in ("--array=0-1%2", "--cpus-per-task=3", "--time=60", "--signal=B:USR2@60", "--export=NONE"):
+        assert f"#SBATCH {line}\n" in script
+    shards = json.loads((run / "shards.json").read_text())["shards"]
+    assert sorted(number for shard in shards for number in shard) == list(range(17))
+    assert not (run / "ledger").exists() and any("nothing is submitted" in line for line in outcome.lines)
+
+
+def test_a_contract_says_what_the_command_line_does_not(site):
+    site.dataset()
+    contract = site.root / "c.json"
+    words = ("--otval-submit=localslurm", "--otval-cpus=2", "--otval-time=00:30:00", "--otval-shards=2")
+    assert site.run(f"--otval-prepare-contract={contract}", *words, "datasets/demo").status == 0
+    outcome = dry(site, f"--otval-contract={contract}", "--otval-time=00:20:00")
+    assert outcome.status == 0, outcome.lines + outcome.errors
+    script = (site.runs[-1] / "submission.sh").read_text()
+    assert "--cpus-per-task=2\n" in script and "--time=20\n" in script and "--array=0-1%2\n" in script
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--otval-fix"], "--otval-fix is of runs on this machine"),
+        (["--otval-keep"], "--otval-keep is of runs on this machine"),
+        (["--otval-reuse"], "--otval-reuse is of runs on this machine"),
+        (["--otval-shards=20000"], "the profile allows 10000 jobs"),
+        (["--otval-cpus=99"], "at most 4"),
+        (["-k", "nothing"], "none is selected"),
+    ],
+)
+def test_what_cannot_be_submitted_is_refused(site, words, error):
+    site.dataset()
+    assert error in dry(site, "datasets/demo", *words).refusal
+
+
+@pytest.mark.parametrize("name", ["a,b", "50%", "with space", "a\x1b[31m", "$(touch x)"])
+def test_run_folders_that_slurm_would_read_otherwise_are_refused(site, name):
+    site.dataset()
+    folder = site.workspace / "runs" / name
+    outcome = dry(site, "datasets/demo", f"--otval-out={folder}")
+    assert not folder.exists()
+    assert "letters, digits and . _ + - / alone" in outcome.refusal and "\x1b" not in outcome.refusal
+
+
+def test_a_profile_without_slurm_is_refused(site):
+    site.dataset()
+    outcome = site.run("--otval-submit=local", "datasets/demo")
+    assert "the profile 'local' has no [slurm]" in outcome.refusal
+
+
+def test_a_run_folder_is_submitted_once(site):
+    site.dataset()
+    assert dry(site).status == 0
+    before = (site.runs[-1] / "run.json").read_text()
+    again = site.run("--otval-submit=localslurm", "datasets/demo", f"--otval-out={site.runs[-1]}")
+    assert "was submitted before" in again.refusal
+    assert (site.runs[-2] / "run.json").read_text() == before
+
+
+@pytest.fixture
+def submitted(site, monkeypatch):
+    """A run whose jobs have answered as the stub does; nobody asks the stub any more."""
+    site.dataset(tasks={"a": {}, "b": {"oracle": "wrong-reward too low"}, "c": {"noop": "no-solution"}})
+    contract = site.root / "c.json"
+    assert site.run(f"--otval-prepare-contract={contract}", "datasets/demo").status == 0
+    here = site.run("datasets/demo", "-v")
+    run = site.workspace / "runs" / "submitted"
+    (run / "ledger").mkdir(parents=True)
+    shutil.copy(contract, run / "contract.json")
+    shutil.copy(site.runs[-1] / "run.json", run)
+    shutil.copy(site.runs[-1] / "ledger" / "main.jsonl", run / "ledger" / "shard-0.7_0.0.jsonl")
+    write_request(run, Request("localslurm", "main", 2, 3600, 60))
+    write_plan(run, [list(range(13))])
+    submission._write(run, Array(0, (Element(0),), 0.0, "7"))
+    for wanted in site.root.rglob("wanted"):
+        for name in ("static", "build", "oracle", "noop"):
+            (wanted / name).write_text("raise it was asked")
+    monkeypatch.setattr(states, "_run", lambda words: pytest.fail(f"{words} was run"))
+    monkeypatch.setattr(states.Slurm, "states", lambda self, arrays: {})
+    return run, here
+
+
+def attach(site, run, *words):
+    result = site.pytester.runpytest_inprocess("-p", "otval_stub", *attach_words(run), *words)
+    return int(result.ret), result.outlines
+
+
+def shown(lines):
+    return sorted(tuple(line.split()[:2]) for line in lines if line.startswith("datasets/") and "%]" in line)
+
+
+def test_answers_of_jobs_are_ordinary_reports(site, submitted):
+    run, here = submitted
+    status, lines = attach(site, run, "-v", "--junitxml=there.xml")
+    assert status == here.status == 1
+    assert shown(lines) == shown(here.lines) and len(shown(lines)) == 13
+    assert "1 failed, 11 passed, 1 n/a in" in lines[-1]
+    assert (site.root / "there.xml").read_text().count("<testcase") == 13
+    assert not list((run / "ledger").glob("main*")), "answers were written once more"
+
+
+def test_half_a_run_is_not_green(site, submitted):
+    run, _ = submitted
+    file = run / "ledger" / "shard-0.7_0.0.jsonl"
+    lines = [line for line in file.read_text().splitlines(keepends=True) if '"verdict": "pass"' in line]
+    file.write_text("".join(lines[:5]))
+    states_cancel, states.cancel = states.cancel, lambda run, arrays: None
+    try:
+        cancel(run, "cancelled by a test")
+    finally:
+        states.cancel = states_cancel
+    status, shown_lines = attach(site, run)
+    assert status == 1
+    assert any("8 items have no answer: their jobs were cancelled" in line for line in shown_lines)
+
+
+def test_a_stage_that_fails_in_a_job_stops_with_x(site, submitted):
+    run, _ = submitted
+    status, lines = attach(site, run, "-x")
+    assert status == 1 and "1 failed" in lines[-1]
+    assert any("the jobs go on without this process" in line for line in lines)
+    assert ids("b", stages=("oracle",))[0] in "\n".join(lines)
