@@ -33,7 +33,6 @@ class Place:
             "GIT_CONFIG_SYSTEM": str(folder / "gitconfig"),
             "OT_PYTHON": sys.executable,
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "PYTHONDONTWRITEBYTECODE": "1",  # what is changed twice in a second would look unchanged
         }
         (folder / "logs").mkdir()
         (folder / "tests").symlink_to(self.task / "tests")
@@ -193,12 +192,16 @@ def bug_place(tmp_path, command, tests, **changes):
     return made
 
 
+BEGIN_AGAIN = "git reset -q --hard otval-start && git clean -fdxq"
+"""Bytecode goes as well: a file that is changed twice in a second, and keeps its size, looks unchanged to Python."""
+
+
 def judged(made, fix):
-    made.run("git reset -q --hard otval-start")
+    made.run(BEGIN_AGAIN)
     if fix:
         made.run((made.task / "solution/solve.sh").read_text())
     made.run(made.config["verifier"]["collect"][0]["command"])
-    made.run("git reset -q --hard otval-start")
+    made.run(BEGIN_AGAIN)
     log = made.run((made.task / "tests/test.sh").read_text(), check=False)
     return (made.folder / "logs/verifier/reward.txt").read_text().strip(), log
 
