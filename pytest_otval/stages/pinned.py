@@ -13,8 +13,7 @@ from functools import cache
 
 from pytest_otval.checks.version import package_version
 from pytest_otval.core import REASONS, Conclusion, Verdict
-from pytest_otval.images.model import ImageRequest
-from pytest_otval.images.store import Images
+from pytest_otval.images.steps import BuildPlan
 from pytest_otval.runtimes.mount import Supply, agent_supply, verifier_supply
 from pytest_otval.runtimes.record import Reference
 from pytest_otval.stages.machine import Machine
@@ -46,18 +45,19 @@ def pinned_images(machine: Machine, task: Task) -> tuple[PinnedImage, ...]:
     None for a task that no sandbox can run, or whose own fault it is that there is no image; that this machine has no
     GPU does not matter. Raises Conclusion of a class that is an error, as where no registry answers.
     """
+    plans = _plans(machine, task)
+    contents = [machine.images.content(request) for request in image_requests(task)] if plans else []
+    return tuple(PinnedImage(plan.key, plan.base.name, content) for plan, content in zip(plans, contents, strict=True))
+
+
+def _plans(machine: Machine, task: Task) -> list[BuildPlan]:
     try:
         require_runnable(task, here=False)
-        return tuple(_pinned(machine.images, request) for request in image_requests(task))
+        return [machine.images.plan(request) for request in image_requests(task)]
     except Conclusion as conclusion:
         if REASONS[conclusion.reason].verdict is Verdict.ERROR:
             raise
-        return ()
-
-
-def _pinned(images: Images, request: ImageRequest) -> PinnedImage:
-    plan = images.plan(request)
-    return PinnedImage(plan.key, plan.base.name, images.content(request))
+        return []
 
 
 def pinned_runtimes(machine: Machine, task: Task) -> tuple[Reference, ...]:
@@ -101,13 +101,12 @@ def inapplicable(machine: Machine, task: Task, stage: Stage) -> str:
 def needs_of(machine: Machine, task: Task) -> str:
     """Return a digest of what a task's containers are made of, its images and runtimes, the same for all its stages.
 
-    Empty where it cannot be told: there is no image, or the task asks for variables of the host.
+    Empty where it cannot be told: no registry answers, or the task asks for variables of the host.
     """
     try:
         if "${" in config_of(task).model_dump_json():
             return ""
-        require_runnable(task, here=False)
-        images = [machine.images.plan(request).key for request in image_requests(task)]
+        images = [plan.key for plan in _plans(machine, task)]
     except Conclusion:
         return ""
     return _digest(images, [str(supply) for supply in _supplies(machine, task)])
