@@ -35,7 +35,7 @@ def rows(number: int, tests: int) -> Iterator[dict[str, Any]]:
             "repo": "owner/project",
             "base_commit": f"{index:040x}",
             "patch": f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1,1 +1,61 @@\n import os\n{body}",
-            "test_patch": f"diff --git a/{test} b/{test}\n--- /dev/null\n+++ b/{test}\n@@ -0,0 +1,60 @@\n{body}",
+            "test_patch": f"--- /dev/null\n+++ b/{test}\n@@ -0,0 +1,60 @@\n{body}",
             "problem_statement": f"Problem {index}. " + "It should do something else than it does. " * 60,
             "FAIL_TO_PASS": ids[:3] if index % 50 else [f"{test}::test_cut[{index}"],
             "PASS_TO_PASS": ids[3:],

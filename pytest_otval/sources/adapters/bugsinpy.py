@@ -72,7 +72,12 @@ class BugsInPy:
         url = match_of(read_info(project / "project.info", "project.info"), "github_url", _URL, "address at GitHub")
         commits = {key: match_of(info, f"{key}_commit_id", _COMMIT, "commit") for key in ("buggy", "fixed")}
         test_files = _test_files(info)
-        fix = read_text(bug / "bug_patch.txt", "bug_patch.txt")
+        fix = read_text(bug / "bug_patch.txt", "bug_patch.txt", keep_ends=True)
+        fixed_paths = paths_of(read_patch(fix, "bug_patch.txt"))
+        if there := set(fixed_paths) & set(test_files):
+            raise RefusalError(
+                "wrong-patch", f"bug_patch.txt changes the test file {min(there)}, which is fixed already"
+            )
         runner, selected = read_tests(read_text(bug / "run_test.sh", "run_test.sh"))
         words = {
             "VERSION": match_of(info, "python_version", _VERSION, "version of Python"),
@@ -90,7 +95,7 @@ class BugsInPy:
                 workdir=WORKDIR,
                 instruction=_instruction(project.name, test_files, selected),
                 fix=ending_in_newline(fix),
-                fixed_paths=paths_of(read_patch(fix, "bug_patch.txt")),
+                fixed_paths=fixed_paths,
                 tests=Tests(runner=runner, run=selected, selected=selected, own_paths=test_files),
                 metadata={"adapter": self.name, "project": project.name, "bug": bug.name, "url": url, **commits},
                 network=self.network,

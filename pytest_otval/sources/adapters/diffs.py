@@ -56,7 +56,17 @@ def read_patch(text: str, what: str) -> tuple[ChangedFile, ...]:
         raise RefusalError("wrong-patch", f"{what} cannot be read as a patch: {why}") from None
     if not len(patch):
         raise RefusalError("wrong-patch", f"{what} changes no file")
+    for file in patch:
+        _require_mode(file, what)
     return tuple(_changed(file, what) for file in patch)
+
+
+def _require_mode(file: PatchedFile, what: str) -> None:
+    """Refuse git's header of a new or removed file without its mode, which git takes for one called dev/null."""
+    header = "".join(file.patch_info or ())
+    for is_so, mode in ((file.is_added_file, "new file mode"), (file.is_removed_file, "deleted file mode")):
+        if is_so and header.startswith("diff --git ") and f"\n{mode} " not in header:
+            raise RefusalError("wrong-patch", f"{what} has no line `{mode}` for {file.path[:80]!r}")
 
 
 def paths_of(files: Sequence[ChangedFile]) -> tuple[str, ...]:
@@ -66,7 +76,7 @@ def paths_of(files: Sequence[ChangedFile]) -> tuple[str, ...]:
 
 def _changed(file: PatchedFile, what: str) -> ChangedFile:
     paths = tuple(dict.fromkeys(_plain(path, what) for path in _named(file)))
-    return ChangedFile(paths, file.source_file == _NOTHING, tuple(map(_part, file)))
+    return ChangedFile(paths, file.is_added_file, tuple(map(_part, file)))
 
 
 def _named(file: PatchedFile) -> Iterator[str]:

@@ -25,14 +25,18 @@ def read_bytes(path: Path, what: str) -> bytes:
         raise RefusalError("unreadable", f"{what} {why}") from None
 
 
-def read_text(path: Path, what: str) -> str:
-    """Return a file's text with line feeds for line ends, decoded by its byte order mark. Raises RefusalError."""
+def read_text(path: Path, what: str, *, keep_ends: bool = False) -> str:
+    """Return a file's text, decoded by its byte order mark, with line feeds for line ends unless these are kept.
+
+    Raises RefusalError.
+    """
     data = read_bytes(path, what)
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
     try:
-        return data.decode(encoding).replace("\r\n", "\n")
+        text = data.decode(encoding)
     except UnicodeDecodeError:
         raise RefusalError("unreadable", f"{what} is no text in UTF-8 or UTF-16") from None
+    return text if keep_ends else text.replace("\r\n", "\n")
 
 
 def read_folder(folder: Path) -> Files:

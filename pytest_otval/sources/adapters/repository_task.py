@@ -10,7 +10,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import tomlkit
@@ -113,7 +113,7 @@ def repository_files(task: RepositoryTask) -> Files:
     }
     if task.tests.patch:
         files["tests/test.patch"] = text(task.tests.patch)
-    return {path: replace(file) for path, file in files.items()}
+    return files
 
 
 def ending_in_newline(patch: str) -> str:

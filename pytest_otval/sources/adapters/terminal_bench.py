@@ -54,16 +54,16 @@ class TerminalBench:
             if TASK_YAML in files:
                 folders.clear()
                 task = Path(folder)
-                name = "__".join(task.relative_to(source).parts) or source.resolve().name
-                yield Record(name, partial(self._files, task))
+                parts = task.relative_to(source).parts or (source.resolve().name,)
+                yield Record("__".join(parts), partial(self._files, task, "/".join(parts)))
 
-    def _files(self, folder: Path, _: str) -> Files:
+    def _files(self, folder: Path, path: str, _: str) -> Files:
         files = read_folder(folder)
         settings = _settings(files)
         service = read_service(text_file(files, FILE))
         marks = "\n        ".join(_parser(settings))
         return {
-            "task.toml": text(tomlkit.dumps(self._task_toml(settings, service))),
+            "task.toml": text(tomlkit.dumps(self._task_toml(path, settings, service))),
             "instruction.md": text(f"{text_of(settings, 'instruction').rstrip()}\n"),
             **under("environment", image_files(files)),
             "solution/solve.sh": text(solution(files), executable=True),
@@ -71,12 +71,12 @@ class TerminalBench:
             "tests/test.sh": text(fill(read_data("terminal-bench/test.sh"), {"MARKS": marks}), executable=True),
         }
 
-    def _task_toml(self, settings: Mapping[str, Any], service: Service) -> dict[str, Any]:
+    def _task_toml(self, path: str, settings: Mapping[str, Any], service: Service) -> dict[str, Any]:
         limits = {"cpus": service.cpus, "memory_mb": service.memory_mb, "workdir": service.workdir}
         environment = {key: value for key, value in limits.items() if value is not None}
         return {
             "schema_version": "1.4",
-            "metadata": {"adapter": self.name, **_metadata(settings)},
+            "metadata": {"adapter": self.name, "path": path, **_metadata(settings)},
             "agent": {"timeout_sec": _seconds(settings, "max_agent_timeout_sec")},
             "verifier": {"timeout_sec": _seconds(settings, "max_test_timeout_sec")},
             "environment": {

@@ -12,10 +12,10 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def diff(path, before, after):
-    """A patch as git writes it, without mode lines."""
+    """A patch as git writes it."""
     old = f"a/{path}" if before else "/dev/null"
     lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), old, f"b/{path}")
-    return f"diff --git a/{path} b/{path}\n" + "".join(lines)
+    return f"diff --git a/{path} b/{path}\n" + ("" if before else "new file mode 100644\n") + "".join(lines)
 
 
 CODE, FIXED = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    return a + b\n"

@@ -23,6 +23,10 @@ REPOSITORY = (
 )
 
 
+ATTACKS = ("plugin-workdir", "conftest-workdir", "shadow-pytest", "git-hook", "pytest-replaced", "tests-edited")
+"""By files of the repository, its git, the image's pytest, the tests."""
+
+
 @pytest.fixture
 def loaded(tmp_path):
     def make(adapter, source, changes):
@@ -49,6 +53,8 @@ def test_a_row(ask_real, loaded, tmp_path):
     assert oracle.reason == "expected", oracle
     noop = ask_real("noop", task)
     assert noop.reason == "expected", noop
+    attacked = ask_real("adversary", task, attacks=ATTACKS)
+    assert attacked.facts["attacks"] == dict.fromkeys(ATTACKS, "stopped"), attacked
 
 
 def test_an_old_task(ask_real, loaded, tmp_path):

@@ -9,7 +9,7 @@ from pytest_otval.sources.adapters.base import Converted, RefusalError, Refused
 from pytest_otval.sources.adapters.bugsinpy_tests import read_tests
 from pytest_otval.sources.adapters.registry import make_adapter
 from pytest_otval.sources.files import SourceError
-from selftests.sources.adapters.samples import COMMIT, bug, write_folder
+from selftests.sources.adapters.samples import COMMIT, bug, diff, write_folder
 
 
 def convert(tmp_path, **changes):
@@ -43,6 +43,11 @@ def test_a_slash_too_many_is_dropped(tmp_path):
     assert b" -- tests/test_product.py " in outcome.files["environment/Dockerfile"].content
 
 
+def test_carriage_returns_of_a_patch_are_those_of_the_code(tmp_path):
+    patch = diff("product.py", "a\r\nb\r\n", "a\r\nc\r\n")
+    assert convert(tmp_path, **{"bug_patch.txt": patch}).files["solution/fix.patch"].content == patch.encode()
+
+
 def test_bugs_come_by_their_numbers(tmp_path):
     files = bug()
     for number in ("10", "9"):
@@ -64,6 +69,7 @@ REFUSED = [
     ("bug.info", b"\x80\x81", "unreadable", "no text in UTF-8"),
     ("bug_patch.txt", "", "wrong-patch", "is empty"),
     ("bug_patch.txt", "x", "wrong-patch", "changes no file"),
+    ("bug_patch.txt", diff("tests/test_product.py", "a\n", "b\n"), "wrong-patch", "changes the test file"),
     ("run_test.sh", "\n", "no-tests", "runs no test"),
     ("run_test.sh", "make test", "unsupported-tests", "neither pytest nor unittest"),
     ("requirements.txt", "a\0b", "wrong-field", "control character"),

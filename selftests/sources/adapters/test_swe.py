@@ -79,6 +79,7 @@ REFUSED = [
     ({"patch": " \n"}, "wrong-field", "patch is empty"),
     ({"patch": "no diff at all"}, "wrong-patch", "changes no file"),
     ({"patch": row()["patch"][:-25]}, "wrong-patch", "cannot be read as a patch"),
+    ({"patch": diff("a", "", "b\n").replace("new file mode 100644\n", "")}, "wrong-patch", "no line `new file mode`"),
     ({"patch": diff("../../etc/passwd", "a\n", "b\n")}, "unsafe-path", ".. in its path"),
     ({"patch": diff("/etc/passwd", "a\n", "b\n")}, "unsafe-path", "etc/passwd"),
     ({"patch": diff(".git/hooks/pre-commit", "", "b\n")}, "unsafe-path", "git would not"),

@@ -42,6 +42,7 @@ def test_each_file_lies_where_only_the_right_phase_has_it(tmp_path):
         "memory_mb": 512,
         "env": {"TEST_DIR": "/tests"},
     }
+    assert settings["metadata"]["path"] == "sums/one"
     assert (settings["agent"]["timeout_sec"], settings["verifier"]["timeout_sec"]) == (600, 120)
 
 
