@@ -162,6 +162,6 @@ def test_no_list_of_ids_is_too_odd(text, name):
 
 
 def test_a_word_of_half_a_megabyte_is_gone_through_once():
-    # Of each of its letters the rest of the word was read anew: half an hour for a test file of a public dataset.
+    # Of each of its letters the rest of the word was read anew: many minutes for a test file of a public dataset.
     long = f'"{"a" * 500_000}"\nspec_from_file_location("solution", "/app/solution.py")\n'
     assert imported_modules(long) == {"solution"}
