@@ -126,6 +126,8 @@ start_node() {
     truncate -s "${disk_gb}G" "$own/disk.img"
     mkfs.ext4 -q -m 0 -O ^has_journal "$own/disk.img"
     { echo "127.0.0.1 localhost $(hostname -s)" && sed 's/^/127.0.0.1 /' "$dir/etc/nodes"; } >"$own/hosts"
+    # slurmd would let nobody but root read its log, and what it launched stands there alone. Ids of jobs begin anew.
+    : >"$dir/log/slurmd.$1.log" && chmod 644 "$dir/log/slurmd.$1.log"
     setsid unshare --mount --pid --uts --ipc --fork --kill-child \
         "$here/localslurm.sh" "$dir" run-node "$1" 9>&- </dev/null >"$dir/log/node.$1.log" 2>&1 &
     echo $! >"$dir/run/unshare.$1.pid"
