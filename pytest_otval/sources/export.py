@@ -186,6 +186,8 @@ def card(
         tasks = sorted(task for task, fate in wanted.items() if fate.category == category)
         more = f" and {count - _MOST_NAMED} more" if count > _MOST_NAMED else ""
         yield f"- {_cell(category)}: {', '.join(tasks[:_MOST_NAMED])}{more}"
+    if not any(fate.category for fate in wanted.values()):
+        yield "None."
     yield from ("", "## Made with", "")
     for one in results:
         versions = ", ".join(f"{tool} {number}" for tool, number in sorted(one.facts.get("versions", {}).items()))
