@@ -77,6 +77,7 @@ REASONS: Mapping[str, Reason] = {
         base_unavailable="no image source could give the base image",
         missing_tool="a program of the host is missing",
         runtime_missing="a cached runtime is missing or does not match its checksum",
+        changed="the task changed after the run had compared it with its contract",
         killed="the worker or its container was killed from outside",
         crashed="it ended the job of a cluster that ran it, also when it ran alone",
         internal="a bug of ours",

@@ -57,9 +57,9 @@ def checks_version(checks: Iterable[Check]) -> str | None:
 
 
 def package_version(parts: Iterable[str]) -> str:
-    """Return a digest of some files and folders of our package, and of all that checks are written in."""
+    """Return a digest of some files and folders of our package, data among them, and of what checks are written in."""
     root = Path(pytest_otval.__file__).parent
-    own = _digest(module for part in parts for module in _modules(root / part))
+    own = _digest(file for part in parts for file in _files(root / part))
     return hashlib.sha256("\n".join((own, _version("unidiff"), *_surroundings())).encode()).hexdigest()[:16]
 
 
@@ -96,6 +96,12 @@ def _modules(source: Path) -> Iterator[Path]:
         if number == MAX_MODULES:
             return
         yield path
+
+
+def _files(source: Path) -> list[Path]:
+    if source.is_file():
+        return [source]
+    return sorted(path for path in source.rglob("*") if path.is_file() and path.suffix != ".pyc")
 
 
 def _digest(files: Iterable[Path]) -> str:

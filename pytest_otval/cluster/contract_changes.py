@@ -16,6 +16,7 @@ from pytest_otval.contract.outcomes import keeping_outcomes, with_outcomes
 from pytest_otval.contract.pinning import Wanted
 from pytest_otval.contract.place import dataset_folder_of
 from pytest_otval.contract.settings import settings_of
+from pytest_otval.core import OtvalUsageError
 from pytest_otval.ledger import find_run
 from pytest_otval.profile import Profile, load_profile
 from pytest_otval.stages.machine import probe_flavour
@@ -89,6 +90,11 @@ def update(arguments: argparse.Namespace) -> int:
 
 def _against_here(contract: Contract, profile: Profile, workspace: Workspace) -> Drift:
     """Compare with the tasks below the current folder and the workspace. Raises OtvalUsageError, Conclusion."""
+    own = {stage.name for stage in STAGES}
+    named = {stage for pin in contract.datasets.values() for stages in (*pin.stages, pin.own) for stage in stages}
+    if named - own:
+        words = f"the contract has the stage {min(named - own)!r} of a plugin, which only pytest knows"
+        raise OtvalUsageError(f"{words}: replay it, or prepare it anew")
     places = (Path.cwd(), workspace.root)
     wanted = []
     for name, pin in sorted(contract.datasets.items()):

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pytest_otval.core import printable
@@ -23,10 +25,11 @@ _SHOWN = 4
 
 
 def keep_files(folder: Path, digest: str, files: Mapping[Key, Files]) -> None:
-    """Write them down for the contract of this digest. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write them down for the contract of this digest; where that is not possible, nothing but a help is lost."""
     lines = (json.dumps([*key, one], separators=(",", ":")) + "\n" for key, one in files.items())
-    write_whole(_path(folder, digest), gzip.compress("".join(lines).encode(), compresslevel=6, mtime=0))
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(_path(folder, digest), gzip.compress("".join(lines).encode(), compresslevel=6, mtime=0))
 
 
 def known_files(folder: Path, digest: str, wanted: Iterable[Key]) -> dict[Key, Files]:
@@ -45,7 +48,7 @@ def _read(path: Path) -> Iterator[tuple[Key, Files]]:
             for line in lines:
                 dataset, task, files = json.loads(line)
                 yield (dataset, task), files
-    except (OSError, EOFError, ValueError, TypeError):
+    except (OSError, EOFError, ValueError, TypeError, zlib.error):
         return
 
 

@@ -116,7 +116,7 @@ class Contract(_Part, frozen=True):
     settings: Mapping[str, Any]
     """Verdict settings but the flavour, where they differ from the usual ones, and ``repeat``."""
     uids: str
-    """``mapped`` or ``own``: whether containers had a range of uids. Keys of images depend on it."""
+    """Whether containers had a range of uids, on which images depend: ``mapped`` or ``own``; empty: none ran."""
     versions: Mapping[str, str]
     datasets: Mapping[Name, DatasetPin]
     images: tuple[ImagePin, ...] = ()

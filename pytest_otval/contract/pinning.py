@@ -87,7 +87,7 @@ class Pinner:
                 otval_contract=FORMAT,
                 digest="",
                 settings=chosen_settings(machine.settings.verdict, machine.settings.run.repeat),
-                uids="mapped" if machine.sandbox.maps_uids else "own",
+                uids=self._uids() if any(self._stages[stage].containers for stage in stages) else "",
                 versions=tool_versions(),
                 datasets=datasets,
                 images=tuple(self._images),
@@ -97,6 +97,9 @@ class Pinner:
                 submission=submission,
             )
         )
+
+    def _uids(self) -> str:
+        return "mapped" if self._machine.sandbox.maps_uids else "own"
 
     def _dataset(self, wanted: Wanted) -> DatasetPin:
         sets = stage_sets(wanted.tasks)
@@ -131,7 +134,8 @@ class Pinner:
     ) -> tuple[tuple[int, ...], dict[str, str]]:
         """Return the numbers of a task's images, and the classes of what does not apply to it, by stage."""
         if not any(self._stages[stage].containers for stage in stages):
-            return (), {}
+            # A part of a contract may have no more than the static stage of a task that has images.
+            return self._numbers(self._known_images(wanted.dataset.name, name)), {}
         spared = self._spared(wanted.dataset.name, name, digest, stages)
         if spared is not None:
             return spared
@@ -150,6 +154,11 @@ class Pinner:
         if self._strict and not image.content:
             raise OtvalUsageError(f"--otval-strict-images: the image of {task} is not made yet: run `-m build` first")
         return ImagePin(image.key, image.base, image.content if self._strict else "")
+
+    def _known_images(self, dataset: str, name: str) -> list[ImagePin]:
+        trusted = self._trusted
+        known = trusted.datasets[dataset].tasks.get(name) if trusted and dataset in trusted.datasets else None
+        return [trusted.images[number] for number in known.images] if trusted and known else []
 
     def _spared(
         self, dataset: str, name: str, digest: str, stages: list[str]

@@ -28,4 +28,7 @@ def settings_of(contract: Contract, flavour: str) -> tuple[VerdictSettings, int]
         settings = msgspec.convert({**values, "flavour": flavour}, VerdictSettings)
     except msgspec.ValidationError as error:
         raise OtvalUsageError(f"the contract has a setting that this version does not know: {error}") from None
-    return settings, int(contract.settings.get("repeat", 1))
+    repeat = contract.settings.get("repeat", 1)
+    if type(repeat) is not int or repeat < 1:
+        raise OtvalUsageError(f"the contract has a number of attempts that is none: {repeat!r}")
+    return settings, repeat

@@ -30,7 +30,10 @@ def items_of_shard(contract: Contract, folder: Path, shard: str) -> list[int]:
         return _every(contract, number, count)
     if len(plan) != count:
         raise OtvalUsageError(f"--otval-shard {shard}: {folder / SHARDS} has {len(plan)} shards")
-    return list(plan[number - 1])
+    numbers = list(plan[number - 1])
+    if any(not 0 <= one < contract.count for one in numbers):
+        raise OtvalUsageError(f"{folder / SHARDS} is not of this contract: remove it, or submit anew")
+    return numbers
 
 
 def _planned(file: Path) -> Sequence[Sequence[int]] | None:

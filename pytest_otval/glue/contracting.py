@@ -34,6 +34,7 @@ SELECTING: Mapping[str, str] = {
     "otval_fix": "--otval-fix",
     "otval_save_runtimes": "--otval-save-runtimes",
     "otval_prepare_contract": "--otval-prepare-contract",
+    "otval_strict_images": "--otval-strict-images",
 }
 """Options that choose items or change tasks, by where pytest keeps them."""
 
@@ -50,17 +51,25 @@ def contract_of(config: pytest.Config) -> Contract | None:
             raise OtvalUsageError("--otval-shard is a part of a contract: give --otval-contract, too")
         return None
     from pytest_otval.contract.file import read_contract
+    from pytest_otval.contract.settings import settings_of
     from pytest_otval.contract.shard import items_of_shard
 
-    path = config.invocation_params.dir / name
+    # The user's own file may be a link, such as latest.json.
+    path = (config.invocation_params.dir / name).resolve()
     contract = read_contract(path)
-    return contract.only(items_of_shard(contract, path.parent, shard)) if shard else contract
+    settings_of(contract, "")
+    part = contract.only(items_of_shard(contract, path.parent, shard)) if shard else contract
+    if not part.count:
+        raise OtvalUsageError(f"--otval-contract {name}: {f'shard {shard}' if shard else 'it'} has no item")
+    return part
 
 
 def refuse_other_choices(config: pytest.Config, contract: Contract) -> None:
     """Raise OtvalUsageError for a command line that says what the contract has said."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         raise OtvalUsageError(f"--otval-contract fixes what is run: leave {config.args[0]} out")
+    if getattr(config.option, "dist", "no") == "each":
+        raise OtvalUsageError("--dist each runs every item several times, and a contract has each once: leave it out")
     for place, option in SELECTING.items():
         if getattr(config.option, place, None):
             raise OtvalUsageError(f"--otval-contract fixes what is run: leave {option} out")
@@ -110,7 +119,10 @@ def refuse_drift(config: pytest.Config) -> None:
     require_containers(config, contract)
     contracts = Workspace.from_environment().contracts
     wanted = wanted_of(contract, plan.selection)
-    drifted = drift(contract, wanted, engine.machine, extensions.stages(config), contracts)
+    try:
+        drifted = drift(contract, wanted, engine.machine, extensions.stages(config), contracts)
+    except OtvalUsageError as error:
+        raise options.as_usage_error(error) from None
     differences = [one for one in drifted.found if one.kind not in HARMLESS]
     if not differences:
         return
@@ -183,7 +195,7 @@ class Kept:
 
     def _count(self) -> int:
         plan = self._config.stash.get(PLAN, None)
-        if plan is None or plan.contract is None or returns_at_once(self._config):
+        if plan is None or plan.contract is None or returns_at_once(self._config) or self._config.option.collectonly:
             return 0
         if self._config.getoption("--otval-attach") == "run":
             # It only says which items a run has.

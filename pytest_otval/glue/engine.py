@@ -20,6 +20,7 @@ from pytest_otval.glue.logs import Logs
 from pytest_otval.glue.recording import Asked, Records
 from pytest_otval.ledger import Ledger, Line, read_run
 from pytest_otval.settings import Settings
+from pytest_otval.stages.spec import OWN_STAGES
 from pytest_otval.task.digest import task_digest
 from pytest_otval.task.source import FolderSource
 
@@ -136,6 +137,8 @@ class Engine:
         try:
             at_hand = self._folders.get(asked.source, asked.dataset.name, asked.task)
             digest = at_hand.digest
+            if asked.pinned not in ("", digest):
+                raise Conclusion("changed", "its files are not those of the contract any more: run it again")
             if self.settings.run.fix and asked.stage == "static":
                 fixes = self._fix(asked, at_hand)
                 at_hand = self._folders.get(asked.source, asked.dataset.name, asked.task)
@@ -151,7 +154,7 @@ class Engine:
             result = self._recall(asked, digest)
             if result is None:
                 folder = folder or self._evidence_folder(asked)
-                result, retries = self._answer(asked, at_hand, folder)
+                result, retries = self._answer(asked, at_hand, folder, inputs)
         except Exception as error:
             result = _result_of(error)
         if fixes:
@@ -169,6 +172,8 @@ class Engine:
         # Where something is wrong it is asked for, and the answer tells.
         with suppress(Exception):
             at_hand = self._folders.get(asked.source, asked.dataset.name, asked.task)
+            if asked.pinned not in ("", at_hand.digest):
+                return None
             if not (self._known_answers.looks or extensions.stages(self._config)[asked.stage].recall):
                 return None
             inputs = self._inputs(asked, at_hand)
@@ -206,7 +211,9 @@ class Engine:
         """Return the line of an answer that stands; one of another run is written down here, too."""
         if not self._known_answers.looks:
             return None
-        line = self._known_answers.of(asked.nodeid, digest, inputs)
+        stage = extensions.stages(self._config)[asked.stage]
+        count = self.settings.run.repeat if stage.repeats else 1
+        line = self._known_answers.of(asked.nodeid, digest, inputs, count, asked.stage in OWN_STAGES)
         if line is None or (passes_only and line.verdict != Verdict.PASS):
             return None
         return self.records.known(asked, line)
@@ -263,7 +270,7 @@ class Engine:
             # Each attempt has an entry of its own, which the line of the item names.
             self._logs.keep(evidence)
 
-    def _answer(self, asked: Asked, at_hand: AtHand, evidence: Path) -> tuple[StageResult, int]:
+    def _answer(self, asked: Asked, at_hand: AtHand, evidence: Path, inputs: str) -> tuple[StageResult, int]:
         from pytest_otval.stages.question import Question
         from pytest_otval.stages.registry import ask
         from pytest_otval.stages.repeat import ask_repeated
@@ -278,11 +285,11 @@ class Engine:
         question = Question(task, asked.dataset.settings, evidence, digest=at_hand.digest)
         if count == 1 or not stage.repeats:
             return ask(stage, self.machine, question)
-        earlier = self._earlier.of(asked.nodeid, at_hand.digest)
+        earlier = self._earlier.of(asked.nodeid, at_hand.digest, inputs)
 
         def keep(attempt: StageResult, folder: Path) -> str:
             place = self._logs.keep(folder)
-            self.records.trials(asked, attempt, at_hand.digest, place)
+            self.records.trials(asked, attempt, at_hand.digest, place, inputs)
             return place
 
         result, retries = ask_repeated(stage, self.machine, question, count, earlier, keep)

@@ -36,15 +36,21 @@ class KnownAnswers:
         sources = [*([self._here] if self._resume else []), *([self._elsewhere] if self._reuse else [])]
         return any(source.has_some(id, task_digest) for source in sources)
 
-    def of(self, id: str, task_digest: str, inputs: str) -> Line | None:
-        """Return the line of an answer that stands; ``cached_from`` names the run, empty for the one that goes on."""
-        if self._resume and (found := self._here.of(id, task_digest, inputs)) is not None:
-            return replace(Line.from_dict(found[1]), cached_from="")
-        if self._reuse and (found := self._elsewhere.of(id, task_digest, inputs)) is not None:
-            from pytest_otval.stages.answers import may_be_reused
+    def of(self, id: str, task_digest: str, inputs: str, count: int, ours: bool) -> Line | None:
+        """Return the line of an answer that stands; ``cached_from`` names the run, empty for the one that goes on.
 
+        ``count`` is the number of attempts, ``ours`` whether the stage is none of a plugin: of those nothing tells
+        whether they would answer alike, so they are taken from the run that goes on alone.
+        """
+        from pytest_otval.stages.answers import may_be_reused
+
+        if self._resume and (found := self._here.of(id, task_digest, inputs)) is not None:
+            line = found[1]
+            if attempts_of(line) == count and may_be_reused(line, inputs or ("" if ours else "plugin")):
+                return replace(Line.from_dict(line), cached_from="")
+        if self._reuse and (found := self._elsewhere.of(id, task_digest, inputs)) is not None:
             run, line = found
-            if may_be_reused(line, inputs):
+            if attempts_of(line) == count and may_be_reused(line, inputs):
                 return replace(Line.from_dict(line), cached_from=str(run), evidence="", reproduce="", time="")
         return None
 
@@ -60,6 +66,12 @@ class KnownAnswers:
 
         runs = sorted(self._all_runs.iterdir()) if self._all_runs and self._all_runs.is_dir() else []
         return EarlierAnswers([run for run in runs if run != self._out], self._settings_digest)
+
+
+def attempts_of(line: Mapping[str, Any]) -> int:
+    """Return how many attempts an answer is over."""
+    attempts = line.get("attempts")
+    return int(attempts["count"]) if attempts else 1
 
 
 def answer_in(line: Mapping[str, Any] | Line) -> StageResult:

@@ -60,6 +60,7 @@ def trial_lines(result: Line, trials: Iterable[Mapping[str, Any]], common: Mappi
             seconds=trial["seconds"],
             steps=trial["steps"],
             evidence=result.evidence,
+            inputs=result.inputs,
             **common,
         )
         for number, trial in enumerate(trials, start=result.attempt)

@@ -41,6 +41,8 @@ class Asked:
     known_bad: KnownBad | None = None
     inapplicable: str = ""
     """Class of the n/a that a contract expects."""
+    pinned: str = ""
+    """Digest of the task in the contract; empty where there is none."""
 
 
 class Records:
@@ -78,16 +80,17 @@ class Records:
         line = result_line(asked.nodeid, replace(result, facts=facts), common, retries, _expected(asked, result))
         if self._columns:
             line = replace(line, columns=with_columns(line.as_dict(), self._columns))
-        self.trials(asked, result, digest, line.evidence)
+        self.trials(asked, result, digest, line.evidence, inputs)
         self._ledger.write(line)
         return line
 
-    def trials(self, asked: Asked, result: StageResult, digest: str, evidence: str) -> None:
+    def trials(self, asked: Asked, result: StageResult, digest: str, evidence: str, inputs: str) -> None:
         """Write the lines of an answer's trials, whose logs lie at ``evidence``."""
         if not result.facts.get("trials"):
             return
         common = common_fields(self._settings, digest, asked.stage)
-        line = result_line(asked.nodeid, replace(result, facts={**result.facts, "evidence": evidence}), common)
+        facts = {**result.facts, "evidence": evidence, "inputs": inputs}
+        line = result_line(asked.nodeid, replace(result, facts=facts), common)
         for trial in trial_lines(line, result.facts.get("trials", ()), common):
             self._ledger.write(trial)
 

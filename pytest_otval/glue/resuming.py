@@ -59,7 +59,10 @@ def repeat_command(config: pytest.Config, args: list[str]) -> None:
     given = _without(list(map(str, config.invocation_params.args)))
     recorded = _without(list(map(str, before)))
     config.stash[_COMMAND] = [*recorded, *given]
-    args[:] = [*recorded, *args]
+    # Behind what ini files and $PYTEST_ADDOPTS say, as it stood then, and before what is said now.
+    at = len(args) - len(config.invocation_params.args)
+    args[at:at] = recorded
+    config.pluginmanager.consider_preparse(recorded, exclude_only=False)
 
 
 def _without(args: list[str]) -> list[str]:

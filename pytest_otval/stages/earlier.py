@@ -49,13 +49,13 @@ class EarlierAttempts:
         self._run = run
         self._settings_digest = settings_digest
 
-    def of(self, id: str, task_digest: str) -> Earlier:
-        """Return the attempts of an item at this very task.
+    def of(self, id: str, task_digest: str, inputs: str) -> Earlier:
+        """Return the attempts of an item at this very task, over the same images, runtimes and settings (``inputs``).
 
         Those that ended in an error of ours or the machine's are not among them.
         """
         lines = [self._line(place) for place in self._index.places.get(id, ())]
-        lines = [line for line in lines if line["task_digest"] == task_digest]
+        lines = [line for line in lines if (line["task_digest"], line.get("inputs", "")) == (task_digest, inputs)]
         latest = {line["attempt"]: line for line in sorted(lines, key=lambda line: str(line["time"]))}
         return Earlier(latest, self._index.next_number.get(id, 0))
 

@@ -22,7 +22,10 @@ from pytest_otval.stages.spec import STAGES, Stage
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import Task
 
-JUDGES = ("core.py", "task", "checks", "sandbox", "images", "leaks", "runtimes", "trial", "attacks", "stages")
+JUDGES = (
+    *("core.py", "task", "checks", "sandbox", "images", "leaks", "runtimes", "trial", "attacks", "stages"),
+    *("data/toolbox", "data/test_order"),
+)
 """What of our package answers of stages with containers come from."""
 
 OF_THE_TASK = frozenset(("compose", "windows", "no-solution", "unsupported-instruction", "needs-uid-mapping"))
@@ -115,7 +118,7 @@ def needs_of(machine: Machine, task: Task) -> str:
 def depends_on(machine: Machine, stage: Stage, settings: DatasetSettings, name: str, needs: Callable[[], str]) -> str:
     """Return a digest of all that an answer depends on besides task, stage and verdict settings, as 16 hex digits.
 
-    That is: images, runtimes, settings of the dataset, number of attempts, and the code that decides. Empty where it
+    That is: images, runtimes, settings of the dataset, and the code that decides. Empty where it
     cannot be told, as for a stage of another plugin. ``needs`` tells of the task of this name what ``needs_of`` does,
     and is called for stages with containers.
     """
@@ -124,9 +127,8 @@ def depends_on(machine: Machine, stage: Stage, settings: DatasetSettings, name: 
     if not stage.containers:
         version = machine.checks_version
         return _digest(version, settings.oracle, repr(settings.allow), settings.harbor_lint) if version else ""
-    count = machine.settings.run.repeat if stage.repeats else 1
     found = needs()
-    return _digest(_version(), found, _of_dataset(settings, name, stage), count) if found else ""
+    return _digest(_version(), found, _of_dataset(settings, name, stage)) if found else ""
 
 
 @cache

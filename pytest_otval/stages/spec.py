@@ -56,3 +56,5 @@ STAGES = (
     Stage("hermetic", "pytest_otval.stages.hermetic:answer", "does the answer depend on the network or on leftovers?"),
 )
 """Our own stages, in the order they run."""
+
+OWN_STAGES = frozenset(stage.name for stage in STAGES)

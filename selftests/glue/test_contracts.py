@@ -312,3 +312,84 @@ def test_a_run_of_a_contract_goes_on(project, contract):
     result = project.pytester.runpytest_inprocess("-p", "otval_stub", f"--otval-resume={run}", "--otval-shard=")
     assert int(result.ret) == 8
     assert "not asked again: 1 answers of this run" in result.outlines
+
+
+def with_images(folder, *tasks):
+    for task in tasks:
+        (folder / "tasks" / task / "environment").mkdir()
+        (folder / "tasks" / task / "environment" / "Dockerfile").write_text("FROM debian:bookworm-slim\n")
+
+
+def test_a_shard_may_have_the_static_stage_alone(project, contract):
+    with_images(project.dataset(tasks={"a": {}}), "a")
+    prepare(project, contract, "datasets/demo/tasks/a", "-m", "static or noop")
+    (contract.parent / "shards.json").write_text('{"v": 1, "shards": [[0], [1]]}')
+    for shard in ("1/2", "2/2"):
+        outcome = replay(project, contract, "--otval-shard", shard)
+        assert outcome.status == 0, outcome.lines + outcome.errors
+
+
+def test_a_shard_without_items_is_refused_and_runs_nothing_else(project, contract):
+    project.dataset()
+    prepare(project, contract, "datasets/demo", "-m", "noop")
+    project.pytester.makepyfile(test_x="def test_y(): pass")
+    assert replay(project, contract, "--otval-shard", "3/3").refusal.endswith("shard 3/3 has no item")
+    (contract.parent / "shards.json").write_text('{"v": 1, "shards": [[99]]}')
+    assert "is not of this contract" in replay(project, contract, "--otval-shard", "1/1").refusal
+
+
+def test_a_task_that_changes_meanwhile_is_no_answer(project, contract):
+    folder = project.dataset()
+    prepare(project, contract, "datasets/demo", "-m", "noop")
+    change = f"__import__('pathlib').Path({str(folder / 'tasks' / 'b' / 'task.toml')!r}).write_text('')"
+    project.pytester.makeconftest(f"def pytest_runtest_logfinish(nodeid):\n    if '/a/' in nodeid:\n        {change}")
+    outcome = replay(project, contract)
+    assert outcome.status == 8
+    assert project.ledger()[ids("b", stages=("noop",))[0]]["class"] == "changed"
+
+
+def test_an_unexpected_pass_of_a_task_that_is_known_bad_is_told(project, contract):
+    """It is known to be bad, and has no solution either."""
+    folder = project.dataset(tasks={"a": {"oracle": "expected"}}, otval=BAD.format(expires="2999-01-01"))
+    with_images(folder, "a")
+    prepare(project, contract, "datasets/demo", "-m", "oracle")
+    assert replay(project, contract).status == 1
+
+
+def test_listing_it_is_no_run(project, contract):
+    project.dataset()
+    prepare(project, contract)
+    assert replay(project, contract, "--co", "-q").status == 0
+
+
+def test_it_may_be_named_by_a_link(project, contract):
+    project.dataset()
+    prepare(project, contract)
+    (project.root / "latest.json").symlink_to(contract)
+    assert replay(project, project.root / "latest.json").status == 0
+
+
+def test_static_alone_needs_no_containers(project, contract, monkeypatch):
+    project.dataset()
+    monkeypatch.setenv("STUB_TROUBLE", "missing-tool")
+    prepare(project, contract, "datasets/demo", "-m", "static")
+    assert replay(project, contract).status == 0
+
+
+@pytest.mark.parametrize("settings", [{"attacks": 5}, {"repeat": "x"}, {"rules": "bogus"}, {"surprise": 1}])
+def test_settings_that_are_none_are_refused(project, contract, settings):
+    import msgspec
+
+    from pytest_otval.contract.file import sealed, write_contract
+
+    project.dataset()
+    prepare(project, contract, "datasets/demo", "-m", "static")
+    write_contract(contract, sealed(msgspec.structs.replace(read_contract(contract), settings=settings)))
+    assert replay(project, contract).status == 4
+
+
+def test_without_its_image_a_strict_contract_is_refused_in_one_line(project, contract):
+    test_images_can_be_fixed_by_their_bytes(project, contract, None)
+    for file in (project.workspace / "images").glob("*.json"):
+        file.unlink()
+    assert "is not made yet" in replay(project, contract).refusal

@@ -192,3 +192,32 @@ def test_an_answer_is_reused_through_a_run_that_reused_it(project):
         outcome = project.run("datasets/demo", "-m", "noop", "--otval-reuse")
     assert told(outcome) == ["not asked again: 2 answers of earlier runs"]
     assert json.dumps(project.ledger()).count("cached_from") == 2
+
+
+def test_options_of_an_ini_file_do_not_replace_those_of_the_run(project):
+    project.dataset()
+    project.pytester.makeini("[pytest]\naddopts = -m noop\n")
+    project.run("datasets/demo", "-m", "oracle")
+    run = project.runs[-1]
+    outcome = resume(project, run)
+    assert outcome.status == 0
+    assert {line["id"] for line in results(run)} == set(ids("a", "b", stages=("oracle",)))
+
+
+def test_what_hangs_on_the_host_is_asked_again(project):
+    project.dataset(tasks={"a": {"noop": "env-missing"}, "b": {"noop": "no-gpu"}, "c": {}})
+    project.run("datasets/demo", "-m", "noop")
+    run = project.runs[-1]
+    assert told(resume(project, run)) == ["not asked again: 1 answers of this run"]
+
+
+def test_attempts_under_other_settings_of_the_dataset_do_not_count(project):
+    folder = project.dataset(tasks={"a": {"noop": "expected|expected"}})
+    words = ["datasets/demo", "-m", "noop", "--otval-repeat", "2"]
+    assert project.process(*words).status == 0
+    run = project.runs[-1]
+    trials = [line for line in read_ledger(run) if line["kind"] == "trial"]
+    assert told(resume(project, run, process=True)) == ["not asked again: 1 answers of this run"]
+    (folder / "dataset.toml").write_text('[dataset]\nname = "org/demo"\n[otval]\nnoop_max = 0.5\n')
+    assert not told(resume(project, run, *words, process=True))
+    assert len([line for line in read_ledger(run) if line["kind"] == "trial"]) == 2 * len(trials)

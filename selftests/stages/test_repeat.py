@@ -219,7 +219,7 @@ def found(tmp_path, *lines, writer="main"):
     ledger = Ledger(tmp_path, writer)
     for line in lines:
         ledger.write(line)
-    return EarlierAttempts(tmp_path, "s").of(ID, "t")
+    return EarlierAttempts(tmp_path, "s").of(ID, "t", "")
 
 
 def test_earlier_attempts_count(grading, tmp_path):
@@ -292,11 +292,11 @@ def test_a_ledger_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path):
     path = tmp_path / "ledger" / "main.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
     path.with_name("other.jsonl").write_text('{"v": 1, "kind": "trial"\n"trial"\n[1]\n' + json.dumps({"kind": "trial"}))
-    assert list(EarlierAttempts(tmp_path, "s").of(ID, "t").attempts) == [0]
+    assert list(EarlierAttempts(tmp_path, "s").of(ID, "t", "").attempts) == [0]
 
 
 def test_no_ledger_is_no_attempt(tmp_path):
-    assert EarlierAttempts(tmp_path, "s").of(ID, "t") == NONE
+    assert EarlierAttempts(tmp_path, "s").of(ID, "t", "") == NONE
 
 
 # --- the interval -----------------------------------------------------------------------------------------------------
