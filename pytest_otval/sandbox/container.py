@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from pytest_otval.sandbox.launch import Child, Launcher, Start
 from pytest_otval.sandbox.leftovers import kill_session
 from pytest_otval.sandbox.limits import CappedLog, pss_bytes
 from pytest_otval.sandbox.pipes import OutputPipes
+from pytest_otval.sandbox.readable import readable
 
 _TICK = 0.2
 """Seconds between two looks at the limits; a process can take 1 GB/s."""
@@ -192,7 +192,7 @@ class RunningContainer:
         while True:
             timeout = max(0.0, deadline - time.monotonic())
             watched = [self._control, *self._pipes.open()]
-            ready, _, _ = select.select(watched, [], [], timeout)
+            ready = readable(watched, timeout)
             if not ready:
                 return ""
             if pump is not None:

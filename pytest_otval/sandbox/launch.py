@@ -11,7 +11,6 @@ import array
 import json
 import os
 import secrets
-import select
 import socket
 import struct
 import sys
@@ -26,6 +25,7 @@ import sh
 
 from pytest_otval.sandbox import step_program
 from pytest_otval.sandbox.base import NoStartError
+from pytest_otval.sandbox.readable import readable
 
 STEP_SECONDS = 600.0
 """How long Slurm may take to give a step its cores and memory: steps that end give theirs back with a delay."""
@@ -145,7 +145,7 @@ class Step:
 
     def is_alive(self) -> bool:
         """See ``Launched``."""
-        if self._status is None and select.select([self._link], [], [], 0)[0]:
+        if self._status is None and readable([self._link], 0):
             try:
                 self._status = int(self._line())
             except (OSError, ValueError):

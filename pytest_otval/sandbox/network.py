@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import sh
 
 from pytest_otval.core import Conclusion
+from pytest_otval.sandbox.readable import readable
 
 INTERFACE = "tap0"
 """The container's way out."""
@@ -50,8 +50,7 @@ def public_network(pid: int) -> Iterator[None]:
     try:
         os.close(ready_write)
         os.close(watched)
-        answered, _, _ = select.select([ready_read], [], [], _READY_SECONDS)
-        if not answered or os.read(ready_read, 1) != b"1":
+        if not readable([ready_read], _READY_SECONDS) or os.read(ready_read, 1) != b"1":
             os.close(held)
             process.wait()
             words_of_slirp = process.stderr.decode(errors="replace").strip().splitlines()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import select
 import socket
 import struct
 import sys
@@ -23,6 +22,7 @@ import sh
 
 from pytest_otval.core import printable
 from pytest_otval.sandbox.network import INTERFACE, RESOLVER
+from pytest_otval.sandbox.readable import readable
 
 MAX_KEPT = 200
 """Names, and addresses, that are kept of a phase."""
@@ -181,13 +181,8 @@ def listening(traffic: Traffic, pid: int) -> Iterator[None]:
 
 
 def _listen(traffic: Traffic, source: socket.socket, stop: int) -> None:
-    # select() takes no descriptor above 1023.
-    poll = select.poll()
-    poll.register(source, select.POLLIN)
-    poll.register(stop, select.POLLIN)
     while True:
-        ready = [handle for handle, _ in poll.poll()]
-        if stop in ready or not traffic.drain():
+        if stop in readable([source.fileno(), stop]) or not traffic.drain():
             return
 
 

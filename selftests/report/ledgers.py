@@ -36,4 +36,5 @@ def make_run(run: Path, *lines: Line, **writers: list[Line]) -> Path:
         ledger = Ledger(run, writer)
         for one in of_writer:
             ledger.write(one)
+        ledger.close()
     return run

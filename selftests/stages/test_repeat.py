@@ -219,6 +219,7 @@ def found(tmp_path, *lines, writer="main"):
     ledger = Ledger(tmp_path, writer)
     for line in lines:
         ledger.write(line)
+    ledger.close()
     return EarlierAttempts(tmp_path, "s").of(ID, "t", "")
 
 
