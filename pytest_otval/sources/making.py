@@ -114,7 +114,7 @@ def make(
     (work / DATA).mkdir(parents=True, exist_ok=True)
     names: list[str] = []
     with tempfile.TemporaryDirectory(prefix="otval-prepare-") as scratch:
-        parts = _written(tasks, Path(scratch), recipe, prepared)
+        parts = _written(tasks, Path(scratch), recipe, prepared, target.name)
         for number, part in enumerate(_in_parallel(parts, patches, [work / DATA, target / DATA], processes)):
             name = f"part-{number:05}-{part.key}.parquet"
             _take(part.file, work / DATA / name)
@@ -151,7 +151,7 @@ class _MadePart:
     taken: bool
 
 
-def _written(tasks: Tasks, scratch: Path, recipe: str, prepared: Prepared) -> Iterator[_Part]:
+def _written(tasks: Tasks, scratch: Path, recipe: str, prepared: Prepared, dataset: str) -> Iterator[_Part]:
     """Write the tasks of a source to scratch, a part at a time; records that give none are noted."""
     stream = iter(tasks)
     for number in range(1 << 30):
@@ -166,7 +166,7 @@ def _written(tasks: Tasks, scratch: Path, recipe: str, prepared: Prepared) -> It
             stream = _chained(first, stream)
             continue
         key = hashlib.sha256(json.dumps([recipe, digests]).encode()).hexdigest()[:16]
-        yield _Part(folder, digests, key, prepared.recipe)
+        yield _Part(folder, digests, key, dataset)
 
 
 def _chained(first: Raw | Refused, rest: Iterator[Raw | Refused]) -> Iterator[Raw | Refused]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,13 +22,12 @@ from pytest_otval.images.locks import write_whole
 from pytest_otval.images.oci import NoAnswerError, RefusedError
 from pytest_otval.images.transport import StatusError, Transport
 from pytest_otval.sources.files import SourceError
-from pytest_otval.sources.upstream import Clone, clones, load_pins
+from pytest_otval.sources.upstream import Clone, check_out, clones, fetch_commit, load_pins
 from pytest_otval.task.dataset import DATASET_TOML
 from pytest_otval.task.digest import task_digest
 
 RECORD = "fetched.json"
 """Beside what was fetched, written last: it says that all of it is there, and what its digest is."""
-_GIT_SECONDS = 3600
 _SILENCE = 60.0
 """Seconds for which a host may say nothing."""
 
@@ -202,26 +199,13 @@ def _new(target: Path) -> Iterator[Path]:
 
 
 def _git(source: GitSource, target: Path) -> None:
-    """Bring one commit without its history."""
-    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_GLOBAL": os.devnull}
-
-    def git(*words: str) -> None:
-        # No hook, filter or other command that the repository names is run.
-        command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.symlinks=true", "-C", str(target), *words]
-        try:
-            subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_GIT_SECONDS, check=True)
-        except FileNotFoundError:
-            raise SourceError("git is not installed: apt-get install git") from None
-        except subprocess.TimeoutExpired:
-            raise SourceError(f"{source.url} did not give its commit within an hour") from None
-        except subprocess.CalledProcessError as error:
-            said = (error.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise SourceError(f"{source.url} at {source.commit[:12]}: {printable(said)}") from None
-
+    """Bring the files of one commit, links as links."""
     target.mkdir()
-    git("init", "--quiet")
-    git("fetch", "--quiet", "--depth=1", source.url, source.commit)
-    git("checkout", "--quiet", "--detach", source.commit)
+    try:
+        fetch_commit(target, source.url, source.commit, links=True)
+        check_out(target, source.commit)
+    except SourceError as error:
+        raise SourceError(f"{source.url} at {source.commit[:12]}: {error}") from None
     shutil.rmtree(target / ".git")
 
 

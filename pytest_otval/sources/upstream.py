@@ -80,16 +80,13 @@ class Clone:
         ) as scratch:
             made = Path(scratch) / "made"
             made.mkdir()
-            _git(made, "init", "-q", "--template=")
-            _git(made, "config", "core.autocrlf", "false")
-            _git(made, "config", "core.symlinks", "false")
-            _git(made, "fetch", "-q", "--depth", "1", "--no-tags", self.pin.url, self.pin.commit)
+            fetch_commit(made, self.pin.url, self.pin.commit, links=False)
             tree = _git(made, "rev-parse", f"{self.pin.commit}^{{tree}}").strip()
             if tree != self.pin.tree:
                 raise SourceError(
                     f"{self.pin.url}: tree {tree[:12]} of the commit is not the pinned {self.pin.tree[:12]}"
                 )
-            _git(made, "checkout", "-q", "--detach", self.pin.commit)
+            check_out(made, self.pin.commit)
             if self.path.exists():
                 self.path.rename(Path(scratch) / "replaced")
             made.rename(self.path)
@@ -107,6 +104,22 @@ def clones(pins: Mapping[str, Pin], workspace: Path, names: Sequence[str] = ()) 
     if unknown := sorted(set(names) - set(pins)):
         raise OtvalUsageError(f"no upstream is called {unknown[0]!r}: there are {', '.join(pins)}")
     return [Clone(name, pin, workspace / FOLDER / name) for name, pin in pins.items() if not names or name in names]
+
+
+def fetch_commit(folder: Path, url: str, commit: str, links: bool) -> None:
+    """Make an empty folder a repository that has one commit without its history, not yet checked out.
+
+    ``links``: links of the commit become links, else files that hold their goals. Raises SourceError.
+    """
+    _git(folder, "init", "-q", "--template=")
+    _git(folder, "config", "core.autocrlf", "false")
+    _git(folder, "config", "core.symlinks", "true" if links else "false")
+    _git(folder, "fetch", "-q", "--depth", "1", "--no-tags", url, commit)
+
+
+def check_out(folder: Path, commit: str) -> None:
+    """Write the files of a commit that was fetched. Raises SourceError."""
+    _git(folder, "checkout", "-q", "--detach", commit)
 
 
 def _git(folder: Path, *arguments: str) -> str:
