@@ -280,6 +280,8 @@ def test_time_limits_cut_nothing(site, run):
     outcome = ended(site.submit(run, "--otval-wait", "--otval-shards=1", "--otval-time=00:02:00"))
     assert outcome.status == 0, outcome.output + outcome.errors
     each_once(run, ["datasets/demo/dataset.toml::static", *ids(*(f"t{number}" for number in range(12)))])
+    # The last answer comes before the job writes that it ends.
+    site.slurm.until(lambda: len(list(_shard_lines(run, "ended"))) == len(list(_shard_lines(run, "began"))))
     ends = [(line["fault"], line["why"].partition(":")[0]) for line in _shard_lines(run, "ended")]
     assert ends[0] == ("slurm", "its time was up") and ends[-1] == ("", "")
     assert not (run / "arrays" / "1.json").exists(), "the job queued itself again"
