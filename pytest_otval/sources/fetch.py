@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from pytest_otval.sources.files import SourceError
+from pytest_otval.task.reading import NotReadableError, read_regular
 
 if TYPE_CHECKING:
     from pypi_simple import ProjectPage, PyPISimple
 
+MAX_ARCHIVE_BYTES = 64 * 1024 * 1024
 _CHUNK = 1024 * 1024
 
 
@@ -65,6 +67,37 @@ def fetch(archive: Archive, folder: Path, index: Index) -> None:
         if found != archive.sha256:
             raise SourceError(f"{archive.file}: sha256 is {found}, pinned is {archive.sha256}: do not use this index")
         partial.rename(folder / archive.file)
+
+
+def fetch_files(archives: Collection[Archive], folder: Path, index: Index) -> int:
+    """Bring the files that are not in ``folder`` yet, and return how many these were.
+
+    Raises SourceError that names the first of those that cannot be had; the others are there then.
+    """
+    missing = [archive for archive in archives if not is_fetched(archive, folder)]
+    failed = []
+    for archive in missing:
+        try:
+            fetch(archive, folder, index)
+        except SourceError as error:
+            failed.append(str(error))
+    if failed:
+        raise SourceError(f"{len(failed)} of {len(missing)} files were not brought: {failed[0]}")
+    return len(missing)
+
+
+def read_fetched(archive: Archive, folder: Path) -> bytes:
+    """Return the content of a file that was fetched. Raises SourceError where it is not there, or was changed since."""
+    path = folder / archive.file
+    try:
+        content = read_regular(path, MAX_ARCHIVE_BYTES)
+    except FileNotFoundError:
+        raise SourceError(f"{archive.file} is not fetched: run `patch.py fetch`") from None
+    except (NotReadableError, OSError) as error:
+        raise SourceError(f"{path} {error}: remove it, then run `patch.py fetch`") from None
+    if hashlib.sha256(content).hexdigest() != archive.sha256:
+        raise SourceError(f"{path} was changed since it was fetched: remove it, then run `patch.py fetch`")
+    return content
 
 
 def _sha256(path: Path) -> str:

@@ -1,10 +1,11 @@
 import hashlib
+import os
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_otval.sources.fetch import Archive, fetch, is_fetched, parse_pip_settings
+from pytest_otval.sources.fetch import Archive, fetch, fetch_files, is_fetched, parse_pip_settings, read_fetched
 from pytest_otval.sources.files import SourceError
 
 CONTENT = b"the archive"
@@ -32,6 +33,31 @@ def test_a_file_is_fetched_once(tmp_path):
     assert is_fetched(ARCHIVE, tmp_path)
     assert (tmp_path / ARCHIVE.file).read_bytes() == CONTENT
     assert shelf.asked == 1
+
+
+def test_what_can_be_had_is_fetched_though_another_file_cannot(tmp_path):
+    other = ARCHIVE.model_copy(update={"file": "thing-2.tar.gz", "sha256": "0" * 64})
+    with pytest.raises(SourceError, match=r"^1 of 2 files were not brought: thing-2\.tar\.gz: sha256 is"):
+        fetch_files([other, ARCHIVE], tmp_path, Shelf())
+    assert is_fetched(ARCHIVE, tmp_path)
+    assert fetch_files([ARCHIVE], tmp_path, Shelf()) == 0
+
+
+def test_a_file_that_was_changed_is_not_read(tmp_path):
+    fetch(ARCHIVE, tmp_path, Shelf())
+    assert read_fetched(ARCHIVE, tmp_path) == CONTENT
+    (tmp_path / ARCHIVE.file).write_bytes(b"another")
+    with pytest.raises(SourceError, match="was changed since it was fetched"):
+        read_fetched(ARCHIVE, tmp_path)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/etc/passwd"), lambda path: path.mkdir()])
+def test_what_is_no_file_is_not_read(tmp_path, make):
+    with pytest.raises(SourceError, match=r"thing-1\.tar\.gz is not fetched"):
+        read_fetched(ARCHIVE, tmp_path)
+    make(tmp_path / ARCHIVE.file)
+    with pytest.raises(SourceError, match="remove it, then"):
+        read_fetched(ARCHIVE, tmp_path)
 
 
 def test_another_content_than_the_pinned_is_refused(tmp_path):

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_otval.core import OtvalUsageError
-from pytest_otval.sources.fetch import Archive
+from pytest_otval.sources.fetch import Archive, read_fetched
 from pytest_otval.sources.files import File, Files, SourceError, below, read_sdist, text, under
-from pytest_otval.sources.instruction import describe_tests, list_cases, list_tests
-from pytest_otval.sources.releases import Pair
+from pytest_otval.sources.releases.instruction import describe_tests, list_cases, list_tests
+from pytest_otval.sources.releases.pairs import Pair
 
+TEMPLATE = "template"
+"""Folder of the dataset that has them."""
 TEMPLATES = ("task.toml.in", "instruction.md", "Dockerfile", "test.sh", "grade.py", "solve.sh")
 """task.toml under another name, since a folder that holds a task.toml is a task."""
 
@@ -52,7 +54,10 @@ def task_files(inputs: Inputs) -> Files:
     Raises SourceError where an archive cannot be read or lacks a listed path.
     """
     pair = inputs.pair
-    old, new = (read_sdist(inputs.fetched / release.file) for release in (pair.old, pair.new))
+    old, new = (
+        read_sdist(release.file, read_fetched(pair.sdist(release), inputs.fetched)) for release in (pair.old, pair.new)
+    )
+    wheels = {one.file: File(read_fetched(one, inputs.fetched)) for one in inputs.wheels}
     tests = {path: file for path, file in new.items() if below(path, pair.tests)}
     _check_paths(pair, old, new)
     changed, gone = _changes(pair, old, new)
@@ -64,7 +69,7 @@ def task_files(inputs: Inputs) -> Files:
         "instruction.md": filled["instruction.md"],
         "environment/Dockerfile": filled["Dockerfile"],
         **under("environment/app", {path: file for path, file in old.items() if not below(path, pair.tests)}),
-        **under("environment/wheels", {one.file: File(_read(inputs.fetched / one.file)) for one in inputs.wheels}),
+        **under("environment/wheels", wheels),
         "solution/solve.sh": replace(filled["solve.sh"], executable=True),
         **under("solution/files", changed),
         "tests/test.sh": replace(filled["test.sh"], executable=True),
@@ -72,13 +77,6 @@ def task_files(inputs: Inputs) -> Files:
         "tests/ids.json": text(json.dumps(ids, indent=1) + "\n"),
         **under("tests/suite", _suite(pair, tests, new)),
     }
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SourceError(f"{path}: {error.strerror}: run fetch") from error
 
 
 def _check_paths(pair: Pair, old: Files, new: Files) -> None:

@@ -1,4 +1,4 @@
-from pytest_otval.sources.release_ids import passed_ids
+from pytest_otval.sources.releases.laboratory import passed_ids
 
 OUTPUT = """\
 ..F.                                                                     [100%]

@@ -7,9 +7,9 @@ import tarfile
 
 import pytest
 
-from pytest_otval.sources.cli import main
+from pytest_otval.sources.fetch import PackageIndex
 from pytest_otval.sources.files import SourceError
-from pytest_otval.sources.release_source import ReleaseSource
+from pytest_otval.sources.releases.dataset import ReleaseDataset
 from pytest_otval.workspace import Workspace
 
 OLD = {
@@ -37,6 +37,9 @@ TEMPLATE = {
 }
 
 
+TOML = '[dataset]\nname = "org/things"\n[otval]\nadapter = "releases"\n[otval.source]\nkind = "package-index"\n'
+
+
 def sdist(top, files):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
@@ -58,7 +61,7 @@ class Shelf:
     def __init__(self):
         self.asked = []
 
-    def download(self, archive, target):
+    def download(self, index, archive, target):
         self.asked.append(archive.file)
         if archive.file not in CONTENTS:
             raise SourceError(f"{archive.file}: the package index does not have it")
@@ -74,7 +77,7 @@ def write_dataset(folder, **changes):
     (folder / "template").mkdir()
     for name, content in TEMPLATE.items():
         (folder / "template" / name).write_text(content)
-    (folder / "dataset.toml").write_text("[dataset]\n")
+    (folder / "dataset.toml").write_text(TOML)
     (folder / "ids/thing-2.txt").write_text("tests/test_core.py::test_kept\n")
     files = {name: f'file = "{name}", sha256 = "{sha(content)}"' for name, content in CONTENTS.items()}
     values = {"code": '["thing"]', "suite": "[]", **changes}
@@ -100,28 +103,30 @@ pass_to_pass_sha256 = "{sha(b"tests/test_core.py::test_kept")}"
 
 
 @pytest.fixture
-def dataset(tmp_path):
-    write_dataset(tmp_path / "things")
-    return tmp_path / "things"
-
-
-@pytest.fixture
 def workspace(tmp_path):
     (tmp_path / "workspace").mkdir()
     return Workspace(tmp_path / "workspace")
 
 
 @pytest.fixture
-def shelf():
-    return Shelf()
+def shelf(monkeypatch):
+    shelf = Shelf()
+    monkeypatch.setattr(PackageIndex, "download", lambda index, *asked: shelf.download(index, *asked))
+    return shelf
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    write_dataset(tmp_path / "things")
+    return tmp_path / "things"
 
 
 @pytest.fixture
 def run(dataset, workspace, shelf, capsys):
-    def run(*argv):
-        status = main(lambda: ReleaseSource(dataset, workspace, shelf), argv)
+    def run(*argv, folder=dataset, into=workspace):
+        status = ReleaseDataset(str(folder / "patch.py"), workspace=into).main(argv)
         printed = capsys.readouterr()
-        return status, printed.out + printed.err
+        return status, (printed.out + printed.err).splitlines()
 
     return run
 
@@ -130,18 +135,22 @@ def contents(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+MADE = "things: 1 tasks, 0 refused, 0 errors"
+
+
 def test_from_nothing_to_a_prepared_dataset(run, workspace):
-    assert run("status") == (1, "thing-2: not fetched, not prepared\nthings: status: 0 of 1 done\n")
-    assert run("fetch") == (0, "thing-2: fetched 3 files\nthings: fetch: 1 of 1 done\n")
-    assert run("status")[1].startswith("thing-2: fetched, not prepared\n")
-    assert run("prepare") == (0, "thing-2: prepared, 1 to fix, 1 to keep\nthings: prepare: 1 of 1 done\n")
-    assert run("status") == (0, "thing-2: prepared\nthings: status: 1 of 1 done\n")
-    assert (workspace.datasets / "things/dataset.toml").read_text() == "[dataset]\n"
+    target = workspace.datasets / "things"
+    assert run("status") == (0, ["source: not fetched", f"tasks: not prepared in {target}"])
+    assert run("fetch") == (0, ["things: 3 files fetched"])
+    assert run("fetch") == (0, ["things: is fetched"])
+    assert run("prepare") == (0, [MADE])
+    assert run("status") == (0, ["source: fetched", f"tasks: prepared in {target}"])
+    assert (target / "dataset.toml").read_text() == TOML
 
 
 def test_the_task(run, workspace):
     run("fetch")
-    run("prepare")
+    run("prepare", "--folders")
     task = contents(workspace.datasets / "things/tasks/thing-2")
     assert json.loads(task.pop("tests/ids.json")) == {
         "fail_to_pass": ["tests/test_core.py::test_half"],
@@ -166,125 +175,120 @@ def test_the_task(run, workspace):
     }
 
 
-def test_prepared_twice_is_the_same_to_the_byte(run, dataset, workspace, tmp_path, shelf):
-    run("fetch")
-    run("prepare")
+def test_prepared_twice_is_the_same_to_the_byte(run, workspace, tmp_path):
+    run("fetch"), run("prepare")
+    before = contents(workspace.datasets / "things")
+    assert run("prepare") == (0, [MADE])
+    assert contents(workspace.datasets / "things") == before
+    (tmp_path / "other").mkdir()
     other = Workspace(tmp_path / "other")
-    for command in ("fetch", "prepare"):
-        assert main(lambda: ReleaseSource(dataset, other, shelf), [command]) == 0
-    assert contents(workspace.datasets / "things") == contents(other.datasets / "things")
+    run("fetch", into=other), run("prepare", into=other)
+    assert contents(other.datasets / "things") == before
 
 
-def test_what_is_up_to_date_is_left_alone(run, workspace, shelf):
+def test_once_all_is_fetched_no_index_is_asked(run, shelf, monkeypatch):
     run("fetch")
-    run("prepare")
-    before = (workspace.datasets / "things/tasks/thing-2").stat().st_ino
-    assert "thing-2: prepared before" in run("prepare")[1]
-    assert (workspace.datasets / "things/tasks/thing-2").stat().st_ino == before
-    assert run("fetch")[1].startswith("thing-2: fetched before")
+    monkeypatch.setattr(PackageIndex, "download", None)
+    assert run("fetch")[0] == run("prepare")[0] == 0
     assert len(shelf.asked) == 3
 
 
 def test_a_changed_template_makes_the_task_anew(run, dataset, workspace):
-    run("fetch")
-    run("prepare")
+    run("fetch"), run("prepare")
     (dataset / "template/Dockerfile").write_text("FROM debian\n")
-    assert run("status")[0] == 1
-    assert "thing-2: prepared, " in run("prepare")[1]
+    run("prepare", "--folders")
     assert (workspace.datasets / "things/tasks/thing-2/environment/Dockerfile").read_text() == "FROM debian\n"
 
 
-def test_a_task_that_is_gone_is_not_prepared(run, workspace):
-    run("fetch")
-    run("prepare")
-    (workspace.datasets / "things/tasks/thing-2").rename(workspace.root / "taken")
-    assert run("status")[0] == 1
-    assert run("prepare")[0] == 0
-    assert run("status")[0] == 0
-
-
-def test_a_task_of_no_pair_is_removed(run, workspace):
-    run("fetch")
-    stale = workspace.datasets / "things/tasks/thing-0"
-    stale.mkdir(parents=True)
-    run("prepare")
-    assert [path.name for path in stale.parent.iterdir()] == ["thing-2"]
-
-
-def test_runtimes_that_the_dataset_named_stay_named(run, dataset, workspace):
-    run("fetch"), run("prepare")
-    toml = workspace.datasets / "things" / "dataset.toml"
-    line = f'tools-{"1" * 12} = "sha256:{"a" * 64}"'
-    toml.write_text(f"[dataset]\n[otval.runtimes]\n{line}\n")
-    (dataset / "dataset.toml").write_text('[dataset]\nname = "org/new" # new\n')
-    assert run("prepare")[0] == 0
-    assert 'name = "org/new" # new' in toml.read_text() and line in toml.read_text()
-    (dataset / "dataset.toml").write_text("otval = 1\n")
-    status, said = run("prepare")
-    assert status == 4 and "cannot take a table [otval.runtimes]" in said
-    assert line in toml.read_text()
-
-
 def test_what_is_not_fetched_is_told_with_the_command(run, workspace):
+    assert run("prepare") == (1, ["error: thing-1.tar.gz of things is not fetched: patch.py fetch"])
+    assert not (workspace.datasets / "things").exists()
+
+
+def test_what_was_changed_since_it_was_fetched_is_not_used(run, workspace):
+    run("fetch")
+    (workspace.datasets / ".sources/things/dep-1-py3-none-any.whl").write_text("another")
     status, out = run("prepare")
-    assert status == 1
-    assert "thing-2: thing-1.tar.gz is not fetched: run `patch.py fetch --only thing-2`" in out
-    assert not (workspace.datasets / "things/tasks").exists()
+    assert status == 1 and "dep-1-py3-none-any.whl was changed since it was fetched: remove it" in out[1]
 
 
-def test_a_failed_download_fails_its_entry(run, monkeypatch):
+def test_a_failed_download_fails(run, monkeypatch):
     monkeypatch.delitem(CONTENTS, "thing-2.tar.gz")
-    status, out = run("fetch")
-    assert status == 1
-    assert "thing-2: thing-2.tar.gz: the package index does not have it\n" in out
+    words = "error: 1 of 3 files were not brought: thing-2.tar.gz: the package index does not have it"
+    assert run("fetch") == (1, [words])
 
 
 def test_other_ids_than_the_pinned_are_refused(run, dataset):
     run("fetch")
     (dataset / "ids/thing-2.txt").write_text("tests/test_core.py::test_other\n")
     status, out = run("prepare")
-    assert status == 1
-    assert "ids/thing-2.txt: sha256 of the pass_to_pass ids is" in out
+    assert (status, out[0]) == (1, "refused, wrong-field: 1")
+    assert "  thing-2: sha256 of the pass_to_pass ids is" in out[1]
+    assert out[1].endswith("`patch.py ids --only thing-2` makes its ids again")
 
 
-def test_missing_ids_fail_their_entry(run, dataset):
+def test_missing_ids_are_refused(run, dataset):
     run("fetch")
-    run("prepare")
     (dataset / "ids/thing-2.txt").unlink()
-    assert run("status")[0] == 1
     status, out = run("prepare")
-    assert status == 1
-    assert "make it with `patch.py ids`" in out
+    assert status == 1 and out[1].endswith("make it with `patch.py ids`")
 
 
-def test_a_suite_with_its_own_configuration_keeps_it(tmp_path, workspace, shelf, monkeypatch):
+def test_a_suite_with_its_own_configuration_keeps_it(run, tmp_path, workspace, monkeypatch):
     monkeypatch.setitem(CONTENTS, "thing-2.tar.gz", sdist("thing-2", {**NEW, "pyproject.toml": "[x]\n"}))
     write_dataset(tmp_path / "own", suite='["pyproject.toml"]')
-    for command in ("fetch", "prepare"):
-        assert main(lambda: ReleaseSource(tmp_path / "own", workspace, shelf), [command]) == 0
+    assert run("fetch", folder=tmp_path / "own")[0] == 0
+    assert run("prepare", "--folders", folder=tmp_path / "own")[0] == 0
     tests = contents(workspace.datasets / "own/tasks/thing-2/tests")
     assert "suite/pytest.ini" not in tests
     assert tests["suite/pyproject.toml"] == b"[x]\n"
     assert tests["test.sh"] == b"#!/bin/bash\nrun pyproject.toml tests\n"
 
 
-def test_a_listed_path_that_no_release_has_is_told(tmp_path, workspace, shelf, capsys):
+def test_a_listed_path_that_no_release_has_is_told(run, tmp_path):
     write_dataset(tmp_path / "wrong", code='["thing", "lost"]')
-    main(lambda: ReleaseSource(tmp_path / "wrong", workspace, shelf), ["fetch"])
-    assert main(lambda: ReleaseSource(tmp_path / "wrong", workspace, shelf), ["prepare"]) == 1
-    assert "thing-2: thing-1.tar.gz: has no lost: correct releases.toml" in capsys.readouterr().out
+    run("fetch", folder=tmp_path / "wrong")
+    status, out = run("prepare", folder=tmp_path / "wrong")
+    assert (status, out[1]) == (1, "  thing-2: thing-1.tar.gz: has no lost: correct releases.toml")
 
 
-def test_selection(run):
-    assert run("status", "--only", "thing-9") == (
-        4,
-        "error: things has no thing-9: `patch.py status` lists the names\n",
-    )
-    assert run("status", "--only", "thing-2", "--ci")[1].endswith("0 of 1 done\n")
-    assert run("status", "--limit", "0") == (0, "things: status: 0 of 0 done\n")
+SECOND = """
+[[pair]]
+package = "other"
+licence = "MIT"
+code = ["thing"]
+tests = ["tests"]
+old = { version = "2", file = "other-2.tar.gz", sha256 = "SHA" }
+new = { version = "3", file = "other-3.tar.gz", sha256 = "SHA" }
+wheels = []
+fail_to_pass = ["a"]
+n_pass_to_pass = 1
+pass_to_pass_sha256 = "0"
+""".replace("SHA", "0" * 64)
 
 
-def test_without_a_workspace_the_command_line_says_so(monkeypatch, dataset, capsys):
+@pytest.mark.parametrize("options", [["--only", "thing-2"], ["--ci"], ["--limit", "1"], ["--ci", "--limit", "3"]])
+def test_a_part_needs_its_own_files_alone(run, dataset, options):
+    with (dataset / "releases.toml").open("a") as file:
+        file.write(SECOND)
+    assert run("fetch", *options) == (0, ["things: 3 files fetched"])
+    assert run("status")[1][0] == "source: not fetched"
+    assert run("prepare", *options) == (0, [MADE])
+    assert run("prepare")[1] == ["error: other-2.tar.gz of things is not fetched: patch.py fetch"]
+
+
+@pytest.mark.parametrize("command", ["fetch", "prepare", "check", "ids"])
+def test_a_pair_that_there_is_none_of(run, command):
+    assert run(command, "--only", "thing-9") == (4, ["error: releases.toml has no pair 'thing-9'"])
+
+
+def test_none_of_the_chosen_runs_on_every_change(run, dataset):
+    toml = dataset / "releases.toml"
+    toml.write_text(toml.read_text().replace("ci = true\n", ""))
+    assert run("prepare", "--ci") == (0, ["things: 0 tasks, 0 refused, 0 errors"])
+
+
+def test_without_a_workspace_the_command_line_says_so(run, monkeypatch):
     monkeypatch.delenv("OT_WORKSPACE", raising=False)
-    assert main(lambda: ReleaseSource(dataset, Workspace.from_environment()), ["status"]) == 4
-    assert capsys.readouterr().err.startswith("error: OT_WORKSPACE is not set")
+    status, out = run("status", into=None)
+    assert status == 4 and out[0].startswith("error: OT_WORKSPACE is not set")

@@ -1,12 +1,12 @@
-"""Pairs of releases of one package, and the file that lists them.
+"""Pairs of releases of one package, and the file that lists them, releases.toml beside dataset.toml.
 
-The layout of releases.toml is described at its head.
+Its layout is described at the head of that of datasets/pypi-releases.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +14,11 @@ from typing import Annotated
 import tomli
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from pytest_otval.core import NAME, OtvalUsageError
+from pytest_otval.core import NAME, OtvalUsageError, printable
 from pytest_otval.sources.fetch import Archive
-from pytest_otval.sources.files import SourceError
+from pytest_otval.sources.files import SourceError, publish_file
+
+PINS = "releases.toml"
 
 _PATH = r"^(?!\.\.?(/|$))[A-Za-z0-9._-]+(/(?!\.\.?(/|$))[A-Za-z0-9._-]+)*\Z"
 ShellSafePath = Annotated[str, StringConstraints(pattern=_PATH)]
@@ -118,6 +120,18 @@ class Releases(_Table):
         """Return all files that a pair needs: both source archives, then the wheels."""
         return (pair.sdist(pair.old), pair.sdist(pair.new), *self.wheel_archives(pair))
 
+    def named(self, only: Collection[str] | None) -> list[Pair]:
+        """Return the pairs of these names, or all. Raises OtvalUsageError for a name that no pair has."""
+        if unknown := sorted(set(only or ()) - {pair.name for pair in self.pair}):
+            raise OtvalUsageError(f"{PINS} has no pair {printable(unknown[0])!r}")
+        return [pair for pair in self.pair if only is None or pair.name in only]
+
+
+def archives_of(path: Path, only: Collection[str] | None = None) -> list[Archive]:
+    """Return the files that the named pairs of a releases.toml need, or all pairs. Raises OtvalUsageError."""
+    releases = load_releases(path)
+    return list(dict.fromkeys(archive for pair in releases.named(only) for archive in releases.archives(pair)))
+
 
 def load_releases(path: Path) -> Releases:
     """Load releases.toml. Raises OtvalUsageError with the place of the first fault."""
@@ -143,6 +157,16 @@ def _check(releases: Releases, path: Path) -> None:
             raise OtvalUsageError(f"{path}: {pair.name}: {missing[0]} is not in [wheels]")
         if not pair.graded_fail_to_pass:
             raise OtvalUsageError(f"{path}: {pair.name}: every fail_to_pass id is left out")
+
+
+def ids_file(folder: Path, pair: Pair) -> Path:
+    """Return where a dataset's folder has the ids that pass on both codes of a pair."""
+    return folder / "ids" / f"{pair.name}.txt"
+
+
+def publish_ids(ids: Iterable[str], folder: Path, pair: Pair) -> None:
+    """Write a pair's ids into a dataset's folder."""
+    publish_file("".join(f"{one}\n" for one in ids).encode(), ids_file(folder, pair))
 
 
 def read_ids(path: Path) -> tuple[str, ...]:
