@@ -6,17 +6,23 @@ import argparse
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pytest_otval.core import printable
+from packaging.utils import canonicalize_name
+
+from pytest_otval.core import OtvalUsageError, printable
 from pytest_otval.sources.dataset import AddCommand, PatchedDataset
+from pytest_otval.sources.fetch import PackageIndex
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.making import Prepared
 from pytest_otval.sources.origin import Recipe, fetched
+from pytest_otval.sources.releases.entry import found_entry
 from pytest_otval.sources.releases.pairs import PINS, Pair, Releases, load_releases, publish_ids
 from pytest_otval.sources.releases.task import TEMPLATE, Inputs, read_templates
 from pytest_otval.sources.selection import Selection
 
 if TYPE_CHECKING:
     from pytest_otval.sources.releases.laboratory import SortedIds
+
+_WITH = "what suites need and no release declares"
 
 
 class ReleaseDataset(PatchedDataset):
@@ -48,6 +54,12 @@ class ReleaseDataset(PatchedDataset):
         """See ``PatchedDataset``."""
         text = "run both releases' code in a sandbox, and write the ids that pass on both"
         self.add_selection(add("ids", self._ids, text))
+        mine = add("mine", self._mine, "look for further pairs of packages, and print what releases.toml needs of them")
+        mine.add_argument("packages", nargs="+", metavar="PACKAGE", help="a project of the package index")
+        mine.add_argument("--last", type=int, default=3, metavar="N", help="its newest N pairs (default: 3)")
+        mine.add_argument("--repeat", type=int, default=2, metavar="N", help="runs on each code (default: 2)")
+        mine.add_argument("--with", action="append", default=[], dest="extra", metavar="REQUIREMENT", help=_WITH)
+        mine.add_argument("--deselect", action="append", default=[], metavar="ID", help="a test that is not run")
 
     def _releases(self) -> Releases:
         return load_releases(self.folder / PINS)
@@ -76,6 +88,28 @@ class ReleaseDataset(PatchedDataset):
                     print(printable(f"{pair.name}: {error}"), flush=True)
         print(f"{self.name}: ids: {len(pairs) - failed} of {len(pairs)} done")
         return 1 if failed else 0
+
+    def _mine(self, arguments: argparse.Namespace) -> int:
+        from pytest_otval.sources.releases.laboratory import laboratory
+        from pytest_otval.sources.releases.mining import Found, Miner, Wanted
+        from pytest_otval.sources.releases.needs import parsed_requirement
+
+        if arguments.last < 1 or arguments.repeat < 2:
+            raise OtvalUsageError("--last is at least 1, and --repeat at least 2, to tell flaky tests")
+        extra = tuple(map(parsed_requirement, arguments.extra))
+        wanted = Wanted(arguments.last, arguments.repeat, extra, tuple(arguments.deselect))
+        releases, templates = self._releases(), read_templates(self.folder / TEMPLATE)
+        count = 0
+        with laboratory(self.workspace) as lab:
+            miner = Miner(releases, templates, PackageIndex(), self.sources, lab, wanted)
+            for one in (one for package in arguments.packages for one in miner.mine(canonicalize_name(package))):
+                if isinstance(one, Found):
+                    count += 1
+                    publish_ids(one.pass_to_pass, self.folder, one.pair)
+                    print(f"# {one.pair.name}: found\n{found_entry(one.pair, one.wheels)}", flush=True)
+                else:
+                    print(f"# {one.name}: {one.why}", flush=True)
+        return 0 if count else 1
 
 
 def pinned_ids(pair: Pair, found: SortedIds) -> tuple[str, ...]:

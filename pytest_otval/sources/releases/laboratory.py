@@ -62,7 +62,8 @@ class Runs:
         ever_new, always_new = _ever(self.new), _always(self.new)
         flaky = (ever_new - always_new) | ((ever_old - always_old) & ever_new)
         steady = always_new - flaky
-        return SortedIds(*(tuple(sorted(ids)) for ids in (steady - ever_old, steady & always_old, flaky)))
+        groups = (steady - ever_old, steady & always_old, flaky - ever_old, flaky & ever_old)
+        return SortedIds(*(tuple(sorted(ids)) for ids in groups))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,15 @@ class SortedIds:
 
     fail_to_pass: tuple[str, ...]
     pass_to_pass: tuple[str, ...]
-    flaky: tuple[str, ...]
-    """Those whose outcome on one of the codes differs between repetitions."""
+    flaky_fail_to_pass: tuple[str, ...]
+    """Never passed on the old code, and whose outcome on the new one differs between repetitions."""
+    flaky_pass_to_pass: tuple[str, ...]
+    """Passed on both codes, not always."""
+
+    @property
+    def flaky(self) -> tuple[str, ...]:
+        """All whose outcome on one of the codes differs between repetitions."""
+        return tuple(sorted((*self.flaky_fail_to_pass, *self.flaky_pass_to_pass)))
 
 
 def _ever(runs: Sequence[Run]) -> frozenset[str]:

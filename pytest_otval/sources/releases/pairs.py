@@ -40,10 +40,12 @@ class PinnedFile(_Table):
     sha256: str
 
 
-class Release(PinnedFile):
+class Release(_Table):
     """One release's source archive."""
 
     version: str
+    file: str
+    sha256: str
 
 
 class LeftOut(_Table):
@@ -98,16 +100,21 @@ class Pair(_Table):
         ids = sorted(set(pass_to_pass) | left_out)
         if len(ids) != self.n_pass_to_pass:
             return f"{len(ids)} pass_to_pass ids, pinned are {self.n_pass_to_pass}"
-        digest = hashlib.sha256("\n".join(ids).encode()).hexdigest()
+        digest = ids_digest(ids)
         return "" if digest == self.pass_to_pass_sha256 else f"sha256 of the pass_to_pass ids is {digest}"
+
+
+def ids_digest(ids: Iterable[str]) -> str:
+    """Return the checksum by which ids are pinned."""
+    return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()
 
 
 class Releases(_Table):
     """releases.toml."""
 
-    wheels: dict[str, PinnedFile]
+    wheels: dict[str, PinnedFile] = {}
     """By ``PROJECT==VERSION``."""
-    pair: tuple[Pair, ...]
+    pair: tuple[Pair, ...] = ()
 
     def wheel_archives(self, pair: Pair) -> tuple[Archive, ...]:
         """Return the wheels that a pair's tests need."""

@@ -51,7 +51,7 @@ class Inputs:
 def task_files(inputs: Inputs) -> Files:
     """Return the files of the task. Equal inputs give equal files.
 
-    Raises SourceError where an archive cannot be read or lacks a listed path.
+    Raises SourceError where an archive cannot be read or lacks a listed path, and where the codes do not differ.
     """
     pair = inputs.pair
     old, new = (
@@ -61,6 +61,8 @@ def task_files(inputs: Inputs) -> Files:
     tests = {path: file for path, file in new.items() if below(path, pair.tests)}
     _check_paths(pair, old, new)
     changed, gone = _changes(pair, old, new)
+    if not changed:
+        raise SourceError("no file of the new code is new or differs")
     words = {**_words(pair, tests), "REMOVE": _removals(gone)}
     filled = {name: text(fill(content, words)) for name, content in inputs.templates.items()}
     ids = {"fail_to_pass": pair.graded_fail_to_pass, "pass_to_pass": list(inputs.pass_to_pass)}
@@ -86,7 +88,7 @@ def _check_paths(pair: Pair, old: Files, new: Files) -> None:
     ):
         for path in paths:
             if not any(below(file, (path,)) for file in files):
-                raise SourceError(f"{release.file}: has no {path}: correct releases.toml")
+                raise SourceError(f"{release.file} has no {path}, which its pair lists")
 
 
 def _suite(pair: Pair, tests: Files, new: Files) -> Files:

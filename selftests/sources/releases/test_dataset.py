@@ -1,16 +1,14 @@
 """A whole tiny dataset: two releases of one module, from fetch to folders."""
 
 import hashlib
-import io
 import json
-import tarfile
 
 import pytest
 
 from pytest_otval.sources.fetch import PackageIndex
-from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.releases.dataset import ReleaseDataset
 from pytest_otval.workspace import Workspace
+from selftests.sources.releases.conftest import Shelf, sdist
 
 OLD = {
     "thing/core.py": "def half(x):\n    return x\n",
@@ -40,32 +38,11 @@ TEMPLATE = {
 TOML = '[dataset]\nname = "org/things"\n[otval]\nadapter = "releases"\n[otval.source]\nkind = "package-index"\n'
 
 
-def sdist(top, files):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for name, content in files.items():
-            info = tarfile.TarInfo(f"{top}/{name}")
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content.encode()))
-    return buffer.getvalue()
-
-
 CONTENTS = {
     "thing-1.tar.gz": sdist("thing-1", OLD),
     "thing-2.tar.gz": sdist("thing-2", NEW),
     "dep-1-py3-none-any.whl": b"a wheel",
 }
-
-
-class Shelf:
-    def __init__(self):
-        self.asked = []
-
-    def download(self, index, archive, target):
-        self.asked.append(archive.file)
-        if archive.file not in CONTENTS:
-            raise SourceError(f"{archive.file}: the package index does not have it")
-        target.write_bytes(CONTENTS[archive.file])
 
 
 def sha(content):
@@ -111,7 +88,8 @@ def workspace(tmp_path):
 @pytest.fixture
 def shelf(monkeypatch):
     shelf = Shelf()
-    monkeypatch.setattr(PackageIndex, "download", lambda index, *asked: shelf.download(index, *asked))
+    shelf.files = dict(CONTENTS)
+    monkeypatch.setattr(PackageIndex, "download", lambda index, *asked: shelf.download(*asked))
     return shelf
 
 
@@ -212,8 +190,8 @@ def test_what_was_changed_since_it_was_fetched_is_not_used(run, workspace):
     assert status == 1 and "dep-1-py3-none-any.whl was changed since it was fetched: remove it" in out[1]
 
 
-def test_a_failed_download_fails(run, monkeypatch):
-    monkeypatch.delitem(CONTENTS, "thing-2.tar.gz")
+def test_a_failed_download_fails(run, shelf):
+    del shelf.files["thing-2.tar.gz"]
     words = "error: 1 of 3 files were not brought: thing-2.tar.gz: the package index does not have it"
     assert run("fetch") == (1, [words])
 
@@ -234,8 +212,9 @@ def test_missing_ids_are_refused(run, dataset):
     assert status == 1 and out[1].endswith("make it with `patch.py ids`")
 
 
-def test_a_suite_with_its_own_configuration_keeps_it(run, tmp_path, workspace, monkeypatch):
+def test_a_suite_with_its_own_configuration_keeps_it(run, tmp_path, workspace, shelf, monkeypatch):
     monkeypatch.setitem(CONTENTS, "thing-2.tar.gz", sdist("thing-2", {**NEW, "pyproject.toml": "[x]\n"}))
+    shelf.files = CONTENTS
     write_dataset(tmp_path / "own", suite='["pyproject.toml"]')
     assert run("fetch", folder=tmp_path / "own")[0] == 0
     assert run("prepare", "--folders", folder=tmp_path / "own")[0] == 0
@@ -249,7 +228,7 @@ def test_a_listed_path_that_no_release_has_is_told(run, tmp_path):
     write_dataset(tmp_path / "wrong", code='["thing", "lost"]')
     run("fetch", folder=tmp_path / "wrong")
     status, out = run("prepare", folder=tmp_path / "wrong")
-    assert (status, out[1]) == (1, "  thing-2: thing-1.tar.gz: has no lost: correct releases.toml")
+    assert (status, out[1]) == (1, "  thing-2: thing-1.tar.gz has no lost, which its pair lists")
 
 
 SECOND = """
