@@ -128,6 +128,8 @@ class PatchedDataset:
 
     def selection(self, arguments: argparse.Namespace) -> Selection:
         """Return which tasks the command is about. Raises OtvalUsageError."""
+        if arguments.limit is not None and arguments.limit < 0:
+            raise OtvalUsageError("--limit is a number of tasks, 0 or more")
         only = None if arguments.only is None else frozenset(arguments.only)
         return Selection(only, arguments.limit)
 

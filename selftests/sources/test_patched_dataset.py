@@ -156,6 +156,11 @@ def test_tasks_that_are_chosen(small, capsys, tmp_path):
     assert (status, err) == (4, ["error: the source has no task 'z\\\\x1b'"])
     assert notes(small.target, tmp_path) == {"a": "right"}
     assert said(capsys, dataset, "check", "--only", "b")[0] == 0
+    assert said(capsys, dataset, "check", "--limit", "-1") == (
+        4,
+        [],
+        ["error: --limit is a number of tasks, 0 or more"],
+    )
 
 
 def test_runtimes_that_the_dataset_named_stay_named(small, capsys):

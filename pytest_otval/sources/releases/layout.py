@@ -95,6 +95,11 @@ def _tests(files: Files, code: Sequence[str]) -> tuple[str, ...]:
     return alone
 
 
+def is_loaded(path: str) -> bool:
+    """Tell whether pytest loads a file by itself, by its name."""
+    return _is_test(path) or PurePosixPath(path).name == _CONFTEST
+
+
 def _is_test(path: str) -> bool:
     name = PurePosixPath(path).name
     return name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py"))

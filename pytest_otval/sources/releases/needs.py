@@ -13,7 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from pytest_otval.core import printable
 from pytest_otval.sources.files import Files, SourceError, below
-from pytest_otval.sources.releases.layout import project_table
+from pytest_otval.sources.releases.layout import is_loaded, project_table
 
 PYTHON = "3.11"
 """Of the tasks' images, see the Dockerfile of datasets/pypi-releases."""
@@ -94,13 +94,13 @@ def _applies(requirement: Requirement) -> bool:
 
 
 def undeclared(files: Files, tests: Sequence[str], modules: frozenset[str]) -> list[str]:
-    """Return the modules, sorted, that tests import as they are loaded and nothing brings.
+    """Return the modules, sorted, that files which pytest loads for ``tests`` import at once and nothing brings.
 
     ``modules`` are those that wheels bring. Imports that may fail, in a ``try`` or an ``if``, do not count.
     """
     parts = {part for path in files for part in PurePosixPath(path).with_suffix("").parts}
     known = parts | modules | sys.stdlib_module_names
-    sources = (file.content for path, file in files.items() if path.endswith(".py") and below(path, tests))
+    sources = (file.content for path, file in files.items() if below(path, tests) and is_loaded(path))
     return sorted({name for source in sources for name in _imported(source)} - known)
 
 

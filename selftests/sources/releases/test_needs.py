@@ -73,9 +73,10 @@ def test_what_tests_import_and_nothing_brings_is_told():
     files = {
         "thing/__init__.py": text("import ofcode\n"),
         "tests/test_a.py": text(source + "try:\n import may\nexcept ImportError: pass\ndef f():\n import late\n"),
-        "tests/helper.py": text("import thing"),
-        "tests/broken.py": text("def ("),
-        "tests/binary.py": File(b"\0\xff"),
+        "tests/conftest.py": text("import another"),
+        "tests/helper.py": text("import foreign"),
+        "tests/test_broken.py": text("def ("),
+        "tests/test_binary.py": File(b"\0\xff"),
         "docs/conf.py": text("import sphinx"),
     }
-    assert undeclared(files, ("tests",), frozenset({"wheel"})) == ["missing"]
+    assert undeclared(files, ("tests",), frozenset({"wheel"})) == ["another", "missing"]
