@@ -49,6 +49,8 @@ class PatchedDataset:
 
     fetches_by_task = False
     """Whether a part of the source can be fetched for some of the tasks."""
+    wants_all = False
+    """Whether it is an error that a record gives no task."""
 
     def __init__(self, script: str, patches: Sequence[Patch] = (), workspace: Workspace | None = None) -> None:
         self.folder = Path(script).resolve().parent
@@ -192,7 +194,7 @@ class PatchedDataset:
             print(f"error: {line}")
         more = f" and {len(trouble) - _SHOWN} more" if len(trouble) > _SHOWN else ""
         print(f"{self.name}: {len(prepared.tasks)} tasks, {len(prepared.refused)} refused, {len(trouble)} errors{more}")
-        return 1 if trouble else 0
+        return 1 if trouble or (self.wants_all and prepared.refused) else 0
 
     def _status(self, arguments: argparse.Namespace) -> int:
         recipe = read_recipe(self.folder)

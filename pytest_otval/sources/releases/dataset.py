@@ -12,7 +12,6 @@ from pytest_otval.core import OtvalUsageError, printable
 from pytest_otval.sources.dataset import AddCommand, PatchedDataset
 from pytest_otval.sources.fetch import PackageIndex
 from pytest_otval.sources.files import SourceError
-from pytest_otval.sources.making import Prepared
 from pytest_otval.sources.origin import Recipe, fetched
 from pytest_otval.sources.releases.entry import found_entry
 from pytest_otval.sources.releases.pairs import PINS, Pair, Releases, load_releases, publish_ids
@@ -29,6 +28,7 @@ class ReleaseDataset(PatchedDataset):
     """See ``PatchedDataset``. Its folder also holds releases.toml, ids/ and template/."""
 
     fetches_by_task = True
+    wants_all = True
 
     def add_selection(self, command: argparse.ArgumentParser) -> None:
         """See ``PatchedDataset``."""
@@ -63,10 +63,6 @@ class ReleaseDataset(PatchedDataset):
 
     def _releases(self) -> Releases:
         return load_releases(self.folder / PINS)
-
-    def _tell(self, prepared: Prepared, whole: bool) -> int:
-        """See ``PatchedDataset``. Each pair is there because it makes a task, so a refusal is an error."""
-        return super()._tell(prepared, whole) or int(bool(prepared.refused))
 
     def _ids(self, arguments: argparse.Namespace) -> int:
         from pytest_otval.sources.releases.laboratory import laboratory  # pulls the sandbox, which few commands need
