@@ -11,7 +11,6 @@ from pytest_otval.core import OtvalUsageError, printable
 from pytest_otval.sources.effect import effects, markdown, page, run_stages, table, write_readme
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.making import make
-from pytest_otval.sources.raw import first
 from pytest_otval.sources.told import Told
 
 if TYPE_CHECKING:
@@ -23,9 +22,8 @@ _SHOWN = 20
 
 
 def add_options(effect: argparse.ArgumentParser) -> None:
-    """Add its options."""
+    """Add its options, but for those of the tasks."""
     effect.add_argument("--stages", default="oracle,noop", metavar="STAGE,...", help="default: oracle,noop")
-    effect.add_argument("--limit", type=int, metavar="N", help="the first N tasks of the source")
     effect.add_argument("-n", default="auto", metavar="N", help="workers (default: auto)")
     effect.add_argument("--html", type=Path, metavar="FILE", help="write a page, too")
     effect.add_argument("--readme", action="store_true", help="write the table into README.md beside dataset.toml")
@@ -42,7 +40,7 @@ def run(dataset: PatchedDataset, arguments: argparse.Namespace) -> int:
     forms = {"before": (), "after": tuple(dataset.patches)}
     made = {}
     for form, patches in forms.items():
-        tasks = first(dataset.tasks_of_source(), arguments.limit)
+        tasks = dataset.tasks_of_source(dataset.selection(arguments))
         target = work / form / dataset.name
         target.parent.mkdir(parents=True)
         made[form] = make(tasks, patches, f"{dataset.recipe} {form}", dataset.folder, target, told.say)
