@@ -89,9 +89,9 @@ class Prepared:
 
 
 def recipe_digest(script: Path, patches: Sequence[Patch]) -> str:
-    """Return a digest of all that makes tasks of a source: the dataset's patch.py, its patches' names, our code."""
+    """Return a digest of all that makes tasks of a source: patch.py, its patches and what they read, our code."""
     content = script.read_bytes() if script.is_file() else b""
-    names = json.dumps([[patch.id, patch.fault, patch.tasks, patch.after] for patch in patches])
+    names = json.dumps([[patch.id, patch.fault, patch.tasks, patch.after, patch.inputs()] for patch in patches])
     parts = (content, names.encode(), package_version(MAKERS).encode())
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()[:16]
 
