@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from pytest_otval.checks.context import CheckContext
 from pytest_otval.checks.docker_files import delivered, local_sources
@@ -103,7 +103,7 @@ def package_lists() -> Patch:
         program = next(word for word in command.words if word.text in _APT)
         # With what stands in front of it, as in `sudo apt-get`.
         start = " ".join(word.source for word in command.words if word.start <= program.start)
-        file.edits.insert(command.words[0].start, f"{start} update && ")
+        file.edits.insert(command.node.start_byte, f"{start} update && ")
 
     return Patch(
         "package-lists", "docker-apt-no-lists", _each("docker-apt-no-lists", one), found("docker-apt-no-lists")
