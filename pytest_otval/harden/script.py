@@ -187,6 +187,11 @@ class _Work:
 
     def _pytest(self, command: Command, call: Call, runtime: bool) -> None:
         runs = [run for run in self.runs[command.line] if run.how == "tests"]
+        if foreign := next(filter(self._is_unknown, runs), None):
+            self.notes.append(
+                f"line {command.line}: {foreign.path} is the agent's to change, and no file of tests/: runs as before"
+            )
+            return
         options = self._options(command, call, runs)
         start, end = command.words[call.first].start, command.words[call.last].end
         self._deliver(command, runs)
@@ -203,6 +208,10 @@ class _Work:
         of_environment = environment and not runtime
         program = f'"{python}"' if of_environment or self.given == "unknown" else f'"${{OT_PYTHON:-{python}}}"'
         self.edits.replace(start, end, f"{program} -I -m pytest{options}")
+
+    def _is_unknown(self, run: Run) -> bool:
+        """Whether tests are the agent's work, which may import whatever its Python has."""
+        return run.path.endswith(".py") and not run.made and self.facts.file_of(run.path) is None
 
     def _options(self, command: Command, call: Call, runs: list[Run]) -> str:
         """Return what keeps imports of the product as they were, and files of the agent's away."""

@@ -70,6 +70,8 @@ def kept_status() -> Patch:
             script = ScriptEdit(task, lost[0].path)
             _keep_status(script, lost[0].line or 0)
             script.save()
+        if always := findings(task, "reward-unconditional"):
+            raise PatchError(f"{always[0].path}: the reward does not depend on the tests: a person has to mend that")
         # Where `set -e` ends the script now, it has to have given a reward.
         if findings(task, "reward-lost-on-failure"):
             reward_guard().change(task)

@@ -153,6 +153,11 @@ def test_a_status_that_was_thrown_away_counts(task, run, shape):
     assert run(editor.text("tests/test.sh"), 1) == {"reward.txt": "0"}
 
 
+def test_a_reward_that_depends_on_no_status_is_a_persons_to_mend(task):
+    editor = task(f"#!/bin/bash\n{LOOSE['|| true']}{GIVES_ONE}")
+    assert "does not depend on the tests" in apply(editor, [library.kept_status()]).trouble[0]
+
+
 def test_a_pipe_in_a_shell_that_has_no_pipefail_is_refused(task):
     editor = task(f"#!/bin/sh\n{LOOSE['a pipe']}{BY_STATUS}")
     assert "in bash alone" in apply(editor, [library.kept_status()]).trouble[0]
