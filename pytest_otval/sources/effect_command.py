@@ -12,7 +12,7 @@ from pytest_otval.core import OtvalUsageError
 from pytest_otval.report.text import one_line
 from pytest_otval.sources.effect import Effect, confirmed, effects, read_answers, regressed
 from pytest_otval.sources.effect_forms import AFTER, BEFORE, Form, Forms, alone
-from pytest_otval.sources.effect_tables import attack_table, joint, markdown, table, write_readme
+from pytest_otval.sources.effect_tables import attack_table, joint, markdown, readme_parts, table, write_readme
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.patches import Patch
 from pytest_otval.sources.told import Told
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 HELP = "ask stages before and after the patches: exit with 1 where one regresses"
 STAGES = "static,build,oracle,noop"
 """Those of a plain pytest run: a patch may give the answer away, too, which static and build see."""
+README = "README.md"
 CONFIRMING = 3
 """Attempts of what seems to have regressed, at least."""
 _SHOWN = 20
@@ -73,10 +74,7 @@ class Compared:
 
 def run(dataset: PatchedDataset, arguments: argparse.Namespace) -> int:
     """Carry it out. Raises OtvalUsageError, SourceError."""
-    if not dataset.patches:
-        raise OtvalUsageError(f"{dataset.name} has no patches")
-    if arguments.repeat < 1:
-        raise OtvalUsageError("--repeat takes a number from 1")
+    _require(dataset, arguments)
     told = Told(dataset.name)
     forms = Forms(dataset, arguments.limit, arguments.n, told.say)
     compared = _compared(dataset, forms, arguments, told)
@@ -87,8 +85,22 @@ def run(dataset: PatchedDataset, arguments: argparse.Namespace) -> int:
 
         print(f"\nhtml: {write_pages(dataset.name, compared, arguments.html)}")
     if arguments.readme:
-        write_readme(dataset.folder / "README.md", compared.lines())
+        write_readme(dataset.folder / README, compared.lines())
     return _status(compared)
+
+
+def _require(dataset: PatchedDataset, arguments: argparse.Namespace) -> None:
+    """Raise OtvalUsageError for what would be known only after hours."""
+    if not dataset.patches:
+        raise OtvalUsageError(f"{dataset.name} has no patches")
+    if arguments.repeat < 1:
+        raise OtvalUsageError("--repeat takes a number from 1")
+    if arguments.html:
+        from pytest_otval.sources.effect_page import require_free
+
+        require_free(arguments.html)
+    if arguments.readme:
+        readme_parts(dataset.folder / README)
 
 
 def _compared(dataset: PatchedDataset, forms: Forms, arguments: argparse.Namespace, told: Told) -> Compared:

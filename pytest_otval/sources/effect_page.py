@@ -30,13 +30,14 @@ _LETTERS = 300
 _WORST_FIRST = ("regressed", "no answer", "flaky", "still broken", "improved", "fixed")
 
 
-def write_pages(name: str, compared: Compared, folder: Path) -> Path:
-    """Write the pages into a folder, those of both runs below it, and return the path of the index.
-
-    Raises OtvalUsageError for a folder with anything but such pages; OSError.
-    """
+def require_free(folder: Path) -> None:
+    """Raise OtvalUsageError for a folder with anything but such pages."""
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / SCRIPT).is_file())):
         raise OtvalUsageError(f"{folder} holds other files than such pages: give a new folder")
+
+
+def write_pages(name: str, compared: Compared, folder: Path) -> Path:
+    """Write the pages into a folder, those of both runs below it, and return the path of the index. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     for form, run in zip((BEFORE, AFTER), compared.runs, strict=True):
         write_html(read_results(run), folder / form)

@@ -57,11 +57,17 @@ def markdown(rows: Sequence[Sequence[str]]) -> Iterator[str]:
             yield f"|{'---|' * len(row)}"
 
 
-def write_readme(readme: Path, lines: Iterable[str]) -> None:
-    """Put lines between the marks of a README. Raises OtvalUsageError where it has none."""
+def readme_parts(readme: Path) -> tuple[str, str]:
+    """Return what stands before and behind the marks of a README. Raises OtvalUsageError where it has none."""
     text = readme.read_text() if readme.is_file() else ""
     head, begin, rest = text.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
         raise OtvalUsageError(f"{readme} has no place for the table: write {BEGIN} and {END} into it")
+    return head, tail
+
+
+def write_readme(readme: Path, lines: Iterable[str]) -> None:
+    """Put lines between the marks of a README. Raises OtvalUsageError where it has none."""
+    head, tail = readme_parts(readme)
     readme.write_text("\n".join([f"{head}{BEGIN}", *lines, f"{END}{tail}"]))

@@ -54,5 +54,7 @@ generous = Patch(
     tasks=("greeting",),
 )
 
+PATCHES = [strict_shell, with_repository, with_tool, generous]
+
 if __name__ == "__main__":
-    sys.exit(PatchedDataset(__file__, [strict_shell, with_repository, with_tool, generous]).main())
+    sys.exit(PatchedDataset(__file__, PATCHES).main())
