@@ -79,7 +79,10 @@ class PatchedDataset:
         return self.workspace.datasets / ".sources" / self.name
 
     def main(self, argv: Sequence[str] | None = None) -> int:
-        """Run one command; exit status 1 where something is wrong with source or patches, 4 on wrong usage."""
+        """Run one command; exit status 1 where something is wrong with source or patches, 4 on wrong usage.
+
+        8 where ``effect`` has answers that are none, and nothing worse.
+        """
         arguments = self._parser().parse_args(argv)
         try:
             self.patches = checked(self.patches)
@@ -115,6 +118,8 @@ class PatchedDataset:
         self.add_selection(effect)
         export = add("export", partial(export_command.run, self), export_command.HELP)
         export_command.add_options(export)
+        push = add("push", partial(export_command.run_push, self), export_command.PUSH_HELP)
+        export_command.add_push_options(push)
         check = add("check", self._check, "try the patches: exit with 1 where one is not needed, fails, or conflicts")
         self.add_selection(check)
         self.add_commands(add)
