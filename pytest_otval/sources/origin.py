@@ -83,6 +83,8 @@ class UpstreamSource(_Table):
 
     kind: Literal["upstream"]
     name: str
+    folder: str = ""
+    """The folder of it that is read."""
 
 
 class IndexSource(_Table):
@@ -184,7 +186,7 @@ def fetched(recipe: Recipe, dataset: Path, folder: Path) -> Fetched:
         clone = _clone(source, folder)
         if problem := clone.problem():
             raise SourceError(f"{clone.path} {problem}: patch.py fetch")
-        return Fetched(clone.path, f"git:{clone.pin.tree}")
+        return Fetched(clone.path / source.folder, f"git:{clone.pin.tree}")
     target = _target(source, folder)
     try:
         digest = json.loads((target / RECORD).read_bytes())["digest"]
