@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from pytest_otval.checks.version import package_version
 from pytest_otval.core import NAME, Conclusion, printable
 from pytest_otval.images.locks import write_whole
+from pytest_otval.runtimes.named import NotNamedError, with_named_before
 from pytest_otval.sources.adapters.base import Refused, refused
 from pytest_otval.sources.editor import TaskEditor
 from pytest_otval.sources.files import SourceError
@@ -122,7 +123,7 @@ def make(
             prepared.tasks += part.made
             prepared.taken += part.taken
             say(f"{len(prepared.tasks)} tasks")
-    _finish(prepared, dataset, work, set(names))
+    _finish(prepared, dataset, work, target, set(names))
     old = target.with_name(f".{target.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists():
@@ -275,12 +276,19 @@ def _take(file: Path, target: Path) -> None:
             shutil.copyfile(source, place)
 
 
-def _finish(prepared: Prepared, dataset: Path, work: Path, names: set[str]) -> None:
-    """Write what belongs to the dataset and to no part, and remove parts of earlier tries."""
+def _finish(prepared: Prepared, dataset: Path, work: Path, target: Path, names: set[str]) -> None:
+    """Write what belongs to the dataset and to no part, and remove parts of earlier tries.
+
+    Runtimes that the dataset named stay named. Raises SourceError where its dataset.toml cannot name them.
+    """
     for file in (work / DATA).iterdir():
         if file.with_suffix(".parquet").name not in names:
             file.unlink()
-    shutil.copyfile(dataset / DATASET_TOML, work / DATASET_TOML)
+    try:
+        settings = with_named_before((dataset / DATASET_TOML).read_bytes(), target / DATASET_TOML)
+    except NotNamedError as error:
+        raise SourceError(f"{dataset}: {error}") from None
+    write_whole(work / DATASET_TOML, settings)
     facts = {
         "v": 1,
         "recipe": prepared.recipe,
