@@ -1,10 +1,10 @@
 """A dataset's ``patch.py``: what it is made from stands in its dataset.toml, what is repaired in a few lines here.
 
 from pytest_otval.sources.dataset import PatchedDataset
-from pytest_otval.sources.library import exec_bits, reward_guard
+from pytest_otval.sources.library import reward_guard, safe_repairs
 
 if __name__ == "__main__":
-raise SystemExit(PatchedDataset(__file__, [exec_bits(), reward_guard()]).main())
+raise SystemExit(PatchedDataset(__file__, [safe_repairs(), reward_guard()]).main())
 """
 
 from __future__ import annotations

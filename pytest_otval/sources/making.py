@@ -29,6 +29,7 @@ from pytest_otval.sources.adapters.base import Refused, refused
 from pytest_otval.sources.editor import TaskEditor
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.patches import Outcome, Patch, apply
+from pytest_otval.task.buildkit import may_fork
 from pytest_otval.task.dataset import DATASET_TOML
 from pytest_otval.task.digest import task_digest
 from pytest_otval.task.pack import parquet_writer
@@ -90,9 +91,9 @@ class Prepared:
 
 
 def recipe_digest(script: Path, patches: Sequence[Patch]) -> str:
-    """Return a digest of all that makes tasks of a source: the dataset's patch.py, its patches' names, our code."""
+    """Return a digest of all that makes tasks of a source: patch.py, its patches and what they read, our code."""
     content = script.read_bytes() if script.is_file() else b""
-    names = json.dumps([[patch.id, patch.fault, patch.tasks, patch.after] for patch in patches])
+    names = json.dumps([[patch.id, patch.fault, patch.tasks, patch.after, patch.inputs()] for patch in patches])
     parts = (content, names.encode(), package_version(MAKERS).encode())
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()[:16]
 
@@ -205,10 +206,15 @@ def _in_parallel(
     """Make parts by several processes, a few ahead of the one that is waited for."""
     global _PATCHES
     _PATCHES = patches
+    if not may_fork():
+        yield from (_make_part(part, list(known)) for part in parts)
+        return
     count = processes or len(os.sched_getaffinity(0))
     waiting: deque[Future[_MadePart]] = deque()
     # Unlike a pool of multiprocessing, it does not wait for ever for a process that was killed.
     with ProcessPoolExecutor(count, multiprocessing.get_context("fork")) as pool:
+        # All are forked here, before an adapter loads what no fork survives.
+        pool.submit(int).result()
         for part in parts:
             waiting.append(pool.submit(_make_part, part, list(known)))
             if len(waiting) > 2 * count:
