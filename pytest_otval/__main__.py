@@ -70,9 +70,12 @@ def _add_runtime(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_dataset(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from pytest_otval.sources.inventory_command import add_inventory
     from pytest_otval.task.command import add_arguments
 
-    add_arguments(commands.add_parser("dataset", help="pack the tasks of a dataset into one file, or unpack them"))
+    add_inventory(
+        add_arguments(commands.add_parser("dataset", help="pack and unpack datasets, and keep the inventory"))
+    )
 
 
 def _add_upstream(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
