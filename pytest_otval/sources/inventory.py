@@ -91,9 +91,8 @@ def _row(folder: Path, entry: Entry, record: Validated | None) -> tuple[str, ...
     manifest = _manifest(folder)
     source = manifest.get("source")
     table_of_source = source if isinstance(source, dict) else {}
-    name = f"[{literal(folder.name)}]({folder.name}/{README})" if NAME.fullmatch(folder.name) else literal(folder.name)
     return (
-        name,
+        _name(folder),
         literal(entry.source or _origin(table_of_source)),
         literal(entry.licence or str(table_of_source.get("licence", "")) or "not known"),
         _tasks(entry, record),
@@ -101,6 +100,11 @@ def _row(folder: Path, entry: Entry, record: Validated | None) -> tuple[str, ...
         _answers(folder, entry, record),
         _faults(_settings(folder), record),
     )
+
+
+def _name(folder: Path) -> str:
+    linked = NAME.fullmatch(folder.name) and (folder / README).is_file()
+    return f"[{literal(folder.name)}]({folder.name}/{README})" if linked else literal(folder.name)
 
 
 def _row_of_other(name: str, entry: Entry) -> tuple[str, ...]:
