@@ -4,7 +4,7 @@ Run it with a Python >= 3.12 that has harbor==0.26.0, as harbor_golden.py, and o
 version of Harbor is followed:
 
     pytest selftests/sources/test_export_harbor.py --basetemp=DIR
-    VENV/bin/python scripts/harbor_exported.py DIR/*0/out/harbor/effect selftests/data/harbor/exported.json
+    VENV/bin/python scripts/harbor_exported.py DIR/*0/effect selftests/data/harbor/exported.json
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ def test_harbor_reads_it_and_finds_every_digest_right(tmp_path):
     run = make_run(tmp_path / "run", *(line(name, task_digest=digest) for name, digest in digests.items()))
     results = read_results(run)
     what = Export("effect", EXAMPLE, source, [results], fates(results.rows), read_recipe(EXAMPLE).source)
-    export(what, tmp_path / "out", folders=True)
-    file = tmp_path / "out" / "harbor" / "effect" / "dataset.toml"
+    export(what, tmp_path / "out", folders=tmp_path / "effect")
+    file = tmp_path / "effect" / "dataset.toml"
     # The very file that Harbor read.
     assert f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}" == GOLDEN["file"]
     manifest = tomli.loads(file.read_text())
