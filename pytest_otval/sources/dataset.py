@@ -16,26 +16,23 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from pytest_otval.core import Conclusion, OtvalUsageError, printable
 from pytest_otval.harden.proposal import NewText
-from pytest_otval.ledger import LATEST, find_run
-from pytest_otval.report.results import read_results
-from pytest_otval.report.select import select
+from pytest_otval.sources import effect_command, export_command
 from pytest_otval.sources.adapters.base import Refused
 from pytest_otval.sources.adapters.registry import make_adapter
 from pytest_otval.sources.editor import TaskEditor
-from pytest_otval.sources.effect import effects, markdown, page, run_stages, table, write_readme
-from pytest_otval.sources.export import export, fates, push
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.making import PROVENANCE, Prepared, Raw, Tasks, make, recipe_digest
 from pytest_otval.sources.origin import Recipe, fetch, fetched, is_fetched, read_recipe
 from pytest_otval.sources.patches import Patch, apply, checked, unused
-from pytest_otval.sources.raw import converted_tasks, harbor_tasks
+from pytest_otval.sources.raw import converted_tasks, first, harbor_tasks
+from pytest_otval.sources.told import Told
 from pytest_otval.task.index import is_prepared
 from pytest_otval.task.pack import unpack_dataset
-from pytest_otval.task.source import source_of
 from pytest_otval.workspace import Workspace
 
 HARBOR = "harbor"
@@ -73,7 +70,10 @@ class PatchedDataset:
         return self.workspace.datasets / ".sources" / self.name
 
     def main(self, argv: Sequence[str] | None = None) -> int:
-        """Run one command; exit status 1 where something is wrong with source or patches, 4 on wrong usage."""
+        """Run one command; exit status 1 where something is wrong with source or patches, 4 on wrong usage.
+
+        8 where ``effect`` has answers that are none, and nothing worse.
+        """
         arguments = self._parser().parse_args(argv)
         try:
             self.patches = checked(self.patches)
@@ -102,17 +102,12 @@ class PatchedDataset:
         add("status", self._status, "tell what is fetched and prepared")
         diff = add("diff", self._diff, "print what the patches change, as a diff")
         diff.add_argument("tasks", nargs="*", metavar="TASK", help="of these tasks (default: all)")
-        effect = add("effect", self._effect, "ask stages before and after the patches: exit with 1 where one regresses")
-        effect.add_argument("--stages", default="oracle,noop", metavar="STAGE,...", help="default: oracle,noop")
-        effect.add_argument("--limit", type=int, metavar="N", help="the first N tasks of the source")
-        effect.add_argument("-n", default="auto", metavar="N", help="workers (default: auto)")
-        effect.add_argument("--html", type=Path, metavar="FILE", help="write a page, too")
-        effect.add_argument("--readme", action="store_true", help="write the table into README.md beside dataset.toml")
-        export = add("export", self._export, "write what is published: tasks, kept and archived, and the evidence")
-        export.add_argument("out", type=Path, metavar="DIR", help="a new folder")
-        export.add_argument("--run", action="append", default=[], metavar="RUN", help="of these runs (default: latest)")
-        export.add_argument("--select", metavar="EXPR", help="only tasks with a result that EXPR selects")
-        export.add_argument("--push", metavar="REPO", help="put it into a dataset repository of the Hugging Face hub")
+        effect = add("effect", partial(effect_command.run, self), effect_command.HELP)
+        effect_command.add_options(effect)
+        export = add("export", partial(export_command.run, self), export_command.HELP)
+        export_command.add_options(export)
+        push = add("push", partial(export_command.run_push, self), export_command.PUSH_HELP)
+        export_command.add_push_options(push)
         add("check", self._check, "try the patches: exit with 1 where one is not needed, fails, or conflicts")
         return parser
 
@@ -136,8 +131,8 @@ class PatchedDataset:
         return 0
 
     def _prepare(self, arguments: argparse.Namespace) -> int:
-        tasks = _first(self.tasks_of_source(), arguments.limit)
-        told = _Told(self.name)
+        tasks = first(self.tasks_of_source(), arguments.limit)
+        told = Told(self.name)
         prepared = make(tasks, self.patches, self.recipe, self.folder, self.target, told.say)
         told.end()
         if arguments.folders:
@@ -195,58 +190,6 @@ class PatchedDataset:
             raise OtvalUsageError(f"{self.name} has no task {min(missing)!r}")
         return status
 
-    def _effect(self, arguments: argparse.Namespace) -> int:
-        if not self.patches:
-            raise OtvalUsageError(f"{self.name} has no patches")
-        stages = arguments.stages.split(",")
-        work = self.workspace.datasets / f".{self.name}.effect"
-        shutil.rmtree(work, ignore_errors=True)
-        told = _Told(self.name)
-        forms = {"before": (), "after": tuple(self.patches)}
-        made = {}
-        for form, patches in forms.items():
-            tasks = _first(self.tasks_of_source(), arguments.limit)
-            target = work / form / self.name
-            target.parent.mkdir(parents=True)
-            made[form] = make(tasks, patches, f"{self.recipe} {form}", self.folder, target, told.say)
-        told.end()
-        patched = {task.name: task.patches for task in made["after"].tasks if task.patches}
-        if not patched:
-            raise SourceError("no patch changes a task")
-        for form in forms:
-            # The others are the same tasks before and after.
-            run_stages(work / form / self.name, sorted(patched), stages, work / f"run-{form}", arguments.n)
-        found = effects(work / "run-before", work / "run-after")
-        rows = table(found, patched)
-        for line in markdown(rows):
-            print(line)
-        if arguments.html:
-            arguments.html.write_text(page(self.name, rows, found))
-        if arguments.readme:
-            write_readme(self.folder / "README.md", markdown(rows))
-        worse = [one for one in found if one.became == "regressed"]
-        for one in worse[:_SHOWN]:
-            print(printable(f"regressed: {one.task} {one.stage}: {one.before} -> {one.after}"))
-        return 1 if worse else 0
-
-    def _export(self, arguments: argparse.Namespace) -> int:
-        results = [read_results(find_run(run)) for run in arguments.run or [LATEST]]
-        rows = [row for one in results for row in one.rows if row.dataset == self.name]
-        wanted = fates(rows)
-        if arguments.select:
-            chosen = {row.task for row, want in zip(rows, select(arguments.select, rows), strict=True) if want}
-            wanted = {task: fate for task, fate in wanted.items() if task in chosen}
-        if not wanted:
-            raise OtvalUsageError(f"no task of {self.name} has an answer in these runs")
-        licence = read_recipe(self.folder).source.licence
-        of_ours = [one.where(row.dataset == self.name for row in one.rows) for one in results]
-        counts = export(self.name, source_of(self.target), of_ours, wanted, licence, arguments.out)
-        print(f"{arguments.out}: {counts['kept']} kept, {counts['archived']} archived")
-        if arguments.push:
-            push(arguments.out, arguments.push, f"{self.name}: {counts['kept']} tasks")
-            print(f"pushed to {arguments.push}")
-        return 0
-
     def _check(self, arguments: argparse.Namespace) -> int:
         applied: Counter[str] = Counter()
         trouble: list[str] = []
@@ -292,28 +235,3 @@ def _files(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.is_symlink()
     }
-
-
-def _first(tasks: Tasks, limit: int | None) -> Iterator[Raw | Refused]:
-    left = limit
-    for task in tasks:
-        if left == 0:
-            return
-        left = None if left is None else left - 1
-        yield task
-
-
-class _Told:
-    """Says on a terminal how far it is."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._shown = sys.stderr.isatty()
-
-    def say(self, what: str) -> None:
-        if self._shown:
-            print(f"\r{self._name}: {what}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._shown:
-            print(file=sys.stderr)
