@@ -12,6 +12,7 @@ from functools import cached_property
 from pytest_otval.checks.context import CheckContext, Source
 from pytest_otval.checks.imports import imported_modules, surely_imported
 from pytest_otval.checks.python_ast import parse_python
+from pytest_otval.runtimes.record import Runtime
 from pytest_otval.task.load import Step
 
 INI_FILES = ("pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")
@@ -27,12 +28,34 @@ _SELF = ("pytest", "_pytest")
 _MOST_FILES = 2000
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a runtime's Python has beside its own modules and pytest."""
+
+    modules: frozenset[str] = frozenset()
+    distributions: frozenset[str] = frozenset()
+    """Names as pip compares them: in small letters, with ``-``."""
+
+    @classmethod
+    def of(cls, runtime: Runtime) -> Contents:
+        """Return what a runtime's manifest tells."""
+        modules = (_MODULE.search(path) for path in runtime.files)
+        names = (re.sub(r"[-_.]+", "-", name).lower() for name in runtime.packages.get("pip", {}))
+        return cls(frozenset(one[1] for one in modules if one is not None), frozenset(names))
+
+
+NOTHING = Contents()
+_MODULE = re.compile(r"(?:site|dist)-packages/(\w+)(?:/.+)?(?:\.[\w-]+)*\.(?:py|so)$")
+
+
 @dataclass(frozen=True)
 class Facts:
     """Of one step's tests."""
 
     context: CheckContext
     step: Step
+    runtime: Contents = NOTHING
+    """What the Python has that they may run in."""
 
     @cached_property
     def tests(self) -> dict[str, Source]:
@@ -55,10 +78,10 @@ class Facts:
 
     @cached_property
     def packages(self) -> set[str]:
-        """Those of ``foreign`` that are no files of the task, and what those files import in their turn."""
+        """Those of ``foreign`` that neither task nor runtime has, and what files of the task import in their turn."""
         if not self.foreign:
             return set()
-        return _foreign(self.foreign | self._of_product) - self._product
+        return _foreign(self.foreign | self._of_product) - self._product - self.runtime.modules
 
     @cached_property
     def _sources(self) -> list[Source]:

@@ -33,13 +33,12 @@ _ERRORS = 8
 
 
 def add_options(effect: argparse.ArgumentParser) -> None:
-    """Add its options."""
+    """Add its options, but for those of the tasks."""
     effect.add_argument("--stages", default=STAGES, metavar="STAGE,...", help=f"default: {STAGES}")
     effect.add_argument("--each", action="store_true", help="of tasks that several patches change: each alone, too")
     effect.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="attempts of oracle and noop (default: 1; to regress: 3)"
     )
-    effect.add_argument("--limit", type=int, metavar="N", help="the first N tasks of the source")
     effect.add_argument("-n", default="auto", metavar="N", help="workers (default: auto)")
     effect.add_argument("--html", type=Path, metavar="DIR", help="write pages into this folder, too")
     effect.add_argument("--readme", action="store_true", help="write the tables into README.md beside dataset.toml")
@@ -76,7 +75,7 @@ def run(dataset: PatchedDataset, arguments: argparse.Namespace) -> int:
     """Carry it out. Raises OtvalUsageError, SourceError."""
     _require(dataset, arguments)
     told = Told(dataset.name)
-    forms = Forms(dataset, arguments.limit, arguments.n, told.say)
+    forms = Forms(dataset, dataset.selection(arguments), arguments.n, told.say)
     compared = _compared(dataset, forms, arguments, told)
     for line in compared.lines():
         print(line)

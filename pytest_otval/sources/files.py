@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import io
 import tarfile
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -31,18 +31,16 @@ Files = dict[str, File]
 """Files by path, relative and with ``/``."""
 
 
-def read_sdist(archive: Path) -> Files:
-    """Return the regular files of a source archive, below its one top folder. Nothing is unpacked to disk.
+def read_sdist(archive: str, content: bytes) -> Files:
+    """Return the regular files of a source archive of that name, below its one top folder. Nothing is unpacked to disk.
 
     Links and special files are left out. Raises SourceError on an unreadable archive, on a path that leaves the top
     folder, and above MAX_SDIST_BYTES.
     """
-    if not archive.is_file():
-        raise SourceError(f"{archive}: is no regular file: fetch it")
     files: Files = {}
     total = 0
     try:
-        with tarfile.open(archive, "r:*") as tar:
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:*") as tar:
             for member in tar:
                 if not member.isreg():
                     continue
@@ -54,11 +52,11 @@ def read_sdist(archive: Path) -> Files:
                 files[_below_top(archive, member.name)] = File(stream.read(), bool(member.mode & 0o111))
     except (tarfile.TarError, EOFError, OSError) as error:
         why = str(error).partition("\n")[0] or type(error).__name__
-        raise SourceError(f"{archive}: no readable archive ({why}): delete it and fetch again") from error
+        raise SourceError(f"{archive}: no readable archive ({why})") from error
     return files
 
 
-def _below_top(archive: Path, name: str) -> str:
+def _below_top(archive: str, name: str) -> str:
     parts = PurePosixPath(name).parts
     if len(parts) < 2 or parts[0] == "/" or ".." in parts:
         raise SourceError(f"{archive}: holds {name!r}, which is not below its top folder")
@@ -116,11 +114,3 @@ def publish_file(content: bytes, target: Path) -> None:
     """Write a file whole or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, content, 0o644)
-
-
-def remove_folder(path: Path) -> None:
-    """Delete a folder with all below it, or whatever else stands at ``path``; links are not followed."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -24,10 +24,12 @@ from typing import Any, Protocol
 from pytest_otval.checks.version import package_version
 from pytest_otval.core import NAME, Conclusion, printable
 from pytest_otval.images.locks import write_whole
+from pytest_otval.runtimes.named import NotNamedError, with_named_before
 from pytest_otval.sources.adapters.base import Refused, refused
 from pytest_otval.sources.editor import TaskEditor
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.patches import Outcome, Patch, apply
+from pytest_otval.task.buildkit import may_fork
 from pytest_otval.task.dataset import DATASET_TOML
 from pytest_otval.task.digest import task_digest
 from pytest_otval.task.pack import parquet_writer
@@ -89,9 +91,9 @@ class Prepared:
 
 
 def recipe_digest(script: Path, patches: Sequence[Patch]) -> str:
-    """Return a digest of all that makes tasks of a source: the dataset's patch.py, its patches' names, our code."""
+    """Return a digest of all that makes tasks of a source: patch.py, its patches and what they read, our code."""
     content = script.read_bytes() if script.is_file() else b""
-    names = json.dumps([[patch.id, patch.fault, patch.tasks, patch.after] for patch in patches])
+    names = json.dumps([[patch.id, patch.fault, patch.tasks, patch.after, patch.inputs()] for patch in patches])
     parts = (content, names.encode(), package_version(MAKERS).encode())
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()[:16]
 
@@ -122,7 +124,7 @@ def make(
             prepared.tasks += part.made
             prepared.taken += part.taken
             say(f"{len(prepared.tasks)} tasks")
-    _finish(prepared, dataset, work, set(names))
+    _finish(prepared, dataset, work, target, set(names))
     old = target.with_name(f".{target.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists():
@@ -204,10 +206,15 @@ def _in_parallel(
     """Make parts by several processes, a few ahead of the one that is waited for."""
     global _PATCHES
     _PATCHES = patches
+    if not may_fork():
+        yield from (_make_part(part, list(known)) for part in parts)
+        return
     count = processes or len(os.sched_getaffinity(0))
     waiting: deque[Future[_MadePart]] = deque()
     # Unlike a pool of multiprocessing, it does not wait for ever for a process that was killed.
     with ProcessPoolExecutor(count, multiprocessing.get_context("fork")) as pool:
+        # All are forked here, before an adapter loads what no fork survives.
+        pool.submit(int).result()
         for part in parts:
             waiting.append(pool.submit(_make_part, part, list(known)))
             if len(waiting) > 2 * count:
@@ -275,12 +282,19 @@ def _take(file: Path, target: Path) -> None:
             shutil.copyfile(source, place)
 
 
-def _finish(prepared: Prepared, dataset: Path, work: Path, names: set[str]) -> None:
-    """Write what belongs to the dataset and to no part, and remove parts of earlier tries."""
+def _finish(prepared: Prepared, dataset: Path, work: Path, target: Path, names: set[str]) -> None:
+    """Write what belongs to the dataset and to no part, and remove parts of earlier tries.
+
+    Runtimes that the dataset named stay named. Raises SourceError where its dataset.toml cannot name them.
+    """
     for file in (work / DATA).iterdir():
         if file.with_suffix(".parquet").name not in names:
             file.unlink()
-    shutil.copyfile(dataset / DATASET_TOML, work / DATASET_TOML)
+    try:
+        settings = with_named_before((dataset / DATASET_TOML).read_bytes(), target / DATASET_TOML)
+    except NotNamedError as error:
+        raise SourceError(f"{dataset}: {error}") from None
+    write_whole(work / DATASET_TOML, settings)
     facts = {
         "v": 1,
         "recipe": prepared.recipe,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import tomlkit
 
@@ -27,6 +27,8 @@ class Patch:
     """Names of the tasks that it is for; empty: all."""
     after: tuple[str, ...] = ()
     """Patches before it whose files it may change, too."""
+    inputs: Callable[[], str] = str
+    """Tells what it reads beside patch.py, so that tasks are made anew where that changed: digests, say."""
 
     def is_for(self, name: str) -> bool:
         """Whether a task of this name is looked at."""
@@ -55,16 +57,29 @@ def checked(patches: Iterable[Patch]) -> tuple[Patch, ...]:
     return found
 
 
+def in_order(patches: Iterable[Patch]) -> tuple[Patch, ...]:
+    """Return patches that may change each other's files, each after all before it."""
+    found: list[Patch] = []
+    for patch in patches:
+        before = (one.id for one in found)
+        found.append(replace(patch, after=tuple(dict.fromkeys((*patch.after, *before)))))
+    return tuple(found)
+
+
 def apply(editor: TaskEditor, patches: Sequence[Patch]) -> Outcome:
-    """Apply patches to a task, in their order; what they came to is recorded in ``[metadata.otval.patches]``."""
+    """Apply patches to a task, in their order; what they came to is recorded in ``[metadata.otval.patches]``.
+
+    A patch that cannot be applied changes nothing.
+    """
     outcome = Outcome()
     owners: dict[str, str] = {}
     for patch in patches:
         if not patch.is_for(editor.name):
             continue
         try:
-            if _applied(editor, patch, owners):
-                outcome.applied.append(patch.id)
+            with editor.all_or_nothing():
+                if _applied(editor, patch, owners):
+                    outcome.applied.append(patch.id)
         except PatchError as error:
             outcome.trouble.append(f"{patch.id}: {error}")
     if outcome.applied:
@@ -88,7 +103,7 @@ def _applied(editor: TaskEditor, patch: Patch, owners: dict[str, str]) -> bool:
         owner = owners.get(path)
         if owner is not None and owner not in patch.after:
             raise PatchError(f"conflicts with {owner}: both change {path}; say after=({owner!r},) where that is right")
-        owners[path] = patch.id
+    owners.update(dict.fromkeys(changed, patch.id))
     return True
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from pytest_otval.core import OtvalUsageError
 from pytest_otval.sources.adapters.base import Converted, Outcome, Refused
 from pytest_otval.sources.files import SourceError, publish_folder
-from pytest_otval.sources.making import Raw, Tasks
 from pytest_otval.task.index import is_prepared
 from pytest_otval.task.source import TaskSource, source_of
 
@@ -67,13 +66,3 @@ def converted_tasks(outcomes: Iterable[Outcome]) -> Iterator[ConvertedTask | Ref
     """Yield what an adapter made, as it is prepared."""
     for outcome in outcomes:
         yield ConvertedTask(outcome) if isinstance(outcome, Converted) else outcome
-
-
-def first(tasks: Tasks, limit: int | None) -> Iterator[Raw | Refused]:
-    """Yield the first tasks of a source; None: all."""
-    left = limit
-    for task in tasks:
-        if left == 0:
-            return
-        left = None if left is None else left - 1
-        yield task

@@ -99,6 +99,14 @@ def test_what_the_tests_import_stays_importable(harden):
         harden("python3 -m pytest /tests", "import mod", **ini, **product)
 
 
+def test_tests_that_are_the_agents_own_work_run_as_they_did(harden):
+    """Nobody knows what they import, and in another Python than the agent's they may fail."""
+    script = "cd /app\npython3 -m pytest tests/test_theirs.py"
+    assert harden(script) == script
+    assert "no file of tests/" in harden.notes[0]
+    assert not harden.needs_runtime
+
+
 def test_packages_are_those_of_the_python_that_has_them(harden):
     assert harden("pytest /tests", "import numpy") == f"{RUN} {OWN} /tests"
     assert not harden.needs_runtime

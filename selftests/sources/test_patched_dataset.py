@@ -144,7 +144,37 @@ def test_the_diff_shows_what_patches_change(small, capsys):
         '+spelling = "spelling"',
     ]
     assert said(capsys, small([patch()]), "diff", "b")[1] == []
-    assert said(capsys, small([patch()]), "diff", "nothing")[2] == ["error: small has no task 'nothing'"]
+    assert said(capsys, small([patch()]), "diff", "nothing")[2] == ["error: the source has no task 'nothing'"]
+
+
+def test_tasks_that_are_chosen(small, capsys, tmp_path):
+    dataset = small([patch("other", old="absent"), patch()])
+    status, out, _ = said(capsys, dataset, "prepare", "--only", "c", "a", "--limit", "1")
+    assert (status, out[-1]) == (0, "small: 1 tasks, 0 refused, 0 errors")
+    assert notes(small.target, tmp_path) == {"a": "right"}
+    status, _, err = said(capsys, dataset, "prepare", "--only", "b", "z\x1b")
+    assert (status, err) == (4, ["error: the source has no task 'z\\\\x1b'"])
+    assert notes(small.target, tmp_path) == {"a": "right"}
+    assert said(capsys, dataset, "check", "--only", "b")[0] == 0
+    assert said(capsys, dataset, "check", "--limit", "-1") == (
+        4,
+        [],
+        ["error: --limit is a number of tasks, 0 or more"],
+    )
+
+
+def test_runtimes_that_the_dataset_named_stay_named(small, capsys):
+    dataset = small()
+    said(capsys, dataset, "prepare")
+    line = f'tools-{"1" * 12} = "sha256:{"a" * 64}"'
+    (small.target / "dataset.toml").write_text(f"[dataset]\n[otval.runtimes]\n{line}\n")
+    assert said(capsys, dataset, "prepare")[0] == 0
+    now = (small.target / "dataset.toml").read_text()
+    assert 'name = "org/small"' in now and line in now
+    with (dataset.folder / "dataset.toml").open("a") as file:
+        file.write("[otval]\nruntimes = 1\n")
+    assert "cannot take a table [otval.runtimes]" in said(capsys, dataset, "prepare")[2][0]
+    assert (small.target / "dataset.toml").read_text() == now
 
 
 def test_records_that_give_no_task_are_told_with_their_reason(small, capsys, monkeypatch):
