@@ -28,15 +28,15 @@ def table(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 def put_between_marks(file: Path, name: str, lines: Iterable[str]) -> None:
     """Write lines into a file between its marks; see ``between_marks``. Raises OtvalUsageError, OSError."""
-    text = file.read_text(encoding="utf-8") if file.is_file() else ""
-    file.write_text(between_marks(text, name, lines, file), encoding="utf-8")
+    file.write_text(between_marks(file, name, lines), encoding="utf-8")
 
 
-def between_marks(text: str, name: str, lines: Iterable[str], file: Path) -> str:
-    """Return a text with other lines between ``<!-- NAME -->`` and ``<!-- /NAME -->``; all else in it is kept.
+def between_marks(file: Path, name: str, lines: Iterable[str]) -> str:
+    """Return a file's text with other lines between ``<!-- NAME -->`` and ``<!-- /NAME -->``; all else in it is kept.
 
-    ``file`` is where it stands. Raises OtvalUsageError where the marks are missing.
+    Raises OtvalUsageError where the marks are missing.
     """
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
     head, found, rest = text.partition(begin)
     _, closed, tail = rest.partition(end)

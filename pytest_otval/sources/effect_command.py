@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_otval.core import OtvalUsageError
+from pytest_otval.report.markdown import between_marks, put_between_marks
 from pytest_otval.report.text import one_line
 from pytest_otval.sources.effect import Effect, confirmed, effects, read_answers, regressed
 from pytest_otval.sources.effect_forms import AFTER, BEFORE, Form, Forms, alone
-from pytest_otval.sources.effect_tables import attack_table, joint, markdown, readme_parts, table, write_readme
+from pytest_otval.sources.effect_tables import MARK, attack_table, joint, markdown, table
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.patches import Patch
 from pytest_otval.sources.told import Told
@@ -84,7 +85,7 @@ def run(dataset: PatchedDataset, arguments: argparse.Namespace) -> int:
 
         print(f"\nhtml: {write_pages(dataset.name, compared, arguments.html)}")
     if arguments.readme:
-        write_readme(dataset.folder / README, compared.lines())
+        put_between_marks(dataset.folder / README, MARK, compared.lines())
     return _status(compared)
 
 
@@ -99,7 +100,7 @@ def _require(dataset: PatchedDataset, arguments: argparse.Namespace) -> None:
 
         require_free(arguments.html)
     if arguments.readme:
-        readme_parts(dataset.folder / README)
+        between_marks(dataset.folder / README, MARK, [])
 
 
 def _compared(dataset: PatchedDataset, forms: Forms, arguments: argparse.Namespace, told: Told) -> Compared:

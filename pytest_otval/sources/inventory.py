@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from pytest_otval.core import NAME, OtvalUsageError
 from pytest_otval.report.markdown import literal, table
 from pytest_otval.sources.upstream import Pin, load_pins
 from pytest_otval.sources.validated import KNOWN_BAD, Validated, read_record
+from pytest_otval.stages.spec import STAGES
 from pytest_otval.task.dataset import DATASET_TOML, MAX_TOML_BYTES, Accepted, DatasetSettings, KnownBad, load_dataset
 from pytest_otval.task.reading import NotReadableError, read_regular
 
@@ -157,11 +158,19 @@ def _contract(record: Validated | None) -> str:
 
 
 def _answers(folder: Path, entry: Entry, record: Validated | None) -> str:
-    if record is None or not record.stages:
+    stages = record.stages if record is not None else {}
+    told = [_stage(stage, counts) for stage, counts in stages.items()]
+    parts = [f"{', '.join(told)} ({record.asked})"] if record is not None and told else []
+    if missing := _not_asked(stages):
+        what = f"{', '.join(missing)} {NOT_VALIDATED}" if told else NOT_VALIDATED
         why = _status(folder) or entry.missing or "nothing was asked yet"
-        return literal(why if NOT_VALIDATED in why.lower() else f"{NOT_VALIDATED}: {why}")
-    stages = (_stage(stage, counts) for stage, counts in record.stages.items())
-    return literal(f"{', '.join(stages)} ({record.asked})")
+        parts.append(why if NOT_VALIDATED in why.lower() else f"{what}: {why}")
+    return literal("; ".join(parts))
+
+
+def _not_asked(stages: Collection[str]) -> list[str]:
+    """Return the stages that run by default and were not asked."""
+    return [stage.name for stage in STAGES if stage.by_default and stage.name not in stages]
 
 
 def _stage(stage: str, counts: Mapping[str, int]) -> str:
@@ -194,9 +203,9 @@ def _faults(settings: DatasetSettings, record: Validated | None) -> str:
     for reason, found in (record.faults if record else {}).items():
         more = ", ..." if found.count > len(found.such_as) else ""
         told.append(f"{found.count} {reason} ({', '.join(found.such_as)}{more})")
-    if not told:
-        return "none known" if record is not None and record.stages else "not known"
-    return literal("; ".join(told))
+    if told:
+        return literal("; ".join(told))
+    return "not known" if _not_asked(record.stages if record else {}) else "none known"
 
 
 def _recorded(what: str, entries: Mapping[str, KnownBad] | Mapping[str, Accepted]) -> Iterator[str]:

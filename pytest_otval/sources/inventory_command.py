@@ -55,8 +55,7 @@ def _check(datasets: Path, readme: Path) -> int:
     from pytest_otval.report.markdown import between_marks
     from pytest_otval.sources.inventory import MARK, inventory_lines
 
-    text = readme.read_text(encoding="utf-8") if readme.is_file() else ""
-    if between_marks(text, MARK, inventory_lines(datasets), readme) == text:
+    if between_marks(readme, MARK, inventory_lines(datasets)) == readme.read_text(encoding="utf-8"):
         return 0
     print(f"{readme} is out of date: python -m pytest_otval dataset inventory --write", file=sys.stderr)
     return 1

@@ -38,5 +38,6 @@ def test_what_stands_around_the_marks_is_kept(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "<!-- x -->", "<!-- /x --><!-- x -->"])
 def test_a_file_without_marks_is_refused(text, tmp_path):
+    (tmp_path / "README.md").write_text(text)
     with pytest.raises(OtvalUsageError, match="has no place for the table: write <!-- x --> and <!-- /x -->"):
-        between_marks(text, "x", [], tmp_path / "README.md")
+        between_marks(tmp_path / "README.md", "x", [])

@@ -61,7 +61,12 @@ def test_the_reason_is_what_the_status_of_its_readme_says(datasets):
 
 
 def test_a_row_tells_answers_and_faults(datasets):
-    stages = {"oracle": {"pass": 5, "fail": 2, "known bad": 1, "n/a": 3, "blocked": 1}, "noop": {"pass": 9}}
+    stages = {
+        "static": {"pass": 12},
+        "build": {"pass": 12},
+        "oracle": {"pass": 5, "fail": 2, "known bad": 1, "n/a": 3, "blocked": 1},
+        "noop": {"pass": 9},
+    }
     faults = {"wrong-reward": Faults(count=4, such_as=("a", "b", "c"))}
     write_record(datasets / "demo", Validated(tasks=1200, asked="2026-02-01", stages=stages, faults=faults))
     bad = (
@@ -72,10 +77,17 @@ def test_a_row_tells_answers_and_faults(datasets):
     assert rows(datasets, "demo")[3:] == [
         "1,200",
         "none",
-        "oracle 5/9 (1 blocked, 1 known bad, 3 n/a), noop 9/9 (2026-02-01)",
+        "static 12/12, build 12/12, oracle 5/9 (1 blocked, 1 known bad, 3 n/a), noop 9/9 (2026-02-01)",
         "2 known bad (the first expires 2020-01-31); 2 accepted attacks (the first expires 2020-01-31); "
         "4 wrong-reward (a, b, c, ...)",
     ]
+
+
+def test_stages_that_were_not_asked_are_told_with_the_reason(datasets):
+    write_record(datasets / "demo", Validated(tasks=3, asked="2026-02-01", stages={"static": {"pass": 3}}))
+    (datasets / "inventory.toml").write_text('[demo]\nmissing = "no registry"\n')
+    told = "static 3/3 (2026-02-01); build, oracle, noop not validated here: no registry"
+    assert rows(datasets, "demo")[5:] == [told, "not known"]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +171,7 @@ def test_more_answers_are_replaced_by_fewer_only_where_it_is_asked(datasets, wor
     assert "9 answers are recorded, this workspace has 1" in capsys.readouterr().err
     assert (datasets / "demo" / RECORD).read_bytes() == before
     assert command(datasets, "--write", "demo") == 0
-    assert rows(datasets, "demo")[5] == "oracle 1/1 (2026-01-01)"
+    assert rows(datasets, "demo")[5].startswith("oracle 1/1 (2026-01-01); static, build, noop not validated here")
 
 
 @pytest.mark.parametrize("name", ["demo", "unknown"])
