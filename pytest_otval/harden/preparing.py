@@ -10,7 +10,7 @@ from tree_sitter import Node as Syntax
 
 from pytest_otval.harden.tree import Command, Edits, commands, is_guarded, nodes, plain_words, to_text
 
-_STATEMENTS = frozenset(("command", "redirected_statement", "list", "pipeline", "negated_command"))
+_STATEMENTS = frozenset(("command", "redirected_statement", "list", "pipeline", "negated_command", "if_statement"))
 _TOOLS = frozenset(("curl", "wget", "ca-certificates", "python3-pip", "python3-venv", "python3-pytest", "pip", "uv"))
 _PACKAGE = re.compile(r"(?:pytest|pytest-[\w-]*ctrf|pytest-json-ctrf|pip|uv)(?:[=<>~!\[].*)?")
 _BESIDE = frozenset(("true", ":", "tail", "head", "exit", "echo", "cat"))
@@ -62,6 +62,8 @@ def without_alternatives(root: Syntax, source: bytes, edits: Edits) -> None:
 def _only_prepares(statement: Syntax, distributions: Set[str]) -> bool:
     found = list(commands(statement))
     prepare = [_prepares(one, distributions) for one in found]
+    if to_text(statement.text or b"").startswith((BEGIN, GIVEN)):
+        return False
     prepares = any(prepare) and all(does or _is_beside(one) for does, one in zip(prepare, found, strict=True))
     return prepares and not any(_leaves_something(node, distributions) for node in nodes(statement))
 
@@ -69,7 +71,8 @@ def _only_prepares(statement: Syntax, distributions: Set[str]) -> bool:
 def _is_beside(command: Command) -> bool:
     """Whether a command may go where what fetches pytest goes: a shell only where it runs what is piped to it."""
     texts = command.texts
-    return texts[0] in _BESIDE or (texts[0] in _SHELLS and (not texts[1:] or texts[1] in ("-s", "-")))
+    asks = texts[:1] == ["command"] and texts[1:2] in (["-v"], ["-V"])
+    return asks or texts[0] in _BESIDE or (texts[0] in _SHELLS and (not texts[1:] or texts[1] in ("-s", "-")))
 
 
 def _leaves_something(node: Syntax, distributions: Set[str]) -> bool:
