@@ -14,6 +14,7 @@ _STATEMENTS = frozenset(("command", "redirected_statement", "list", "pipeline", 
 _TOOLS = frozenset(("curl", "wget", "ca-certificates", "python3-pip", "python3-venv", "python3-pytest", "pip", "uv"))
 _PACKAGE = re.compile(r"(?:pytest|pytest-[\w-]*ctrf|pytest-json-ctrf|pip|uv)(?:[=<>~!\[].*)?")
 _BESIDE = frozenset(("true", ":", "tail", "head", "exit", "echo", "cat"))
+_LISTS = re.compile(r"-[rf]+|/var/lib/apt/lists(?:/\*|/)?")
 _SHELLS = frozenset(("sh", "bash"))
 _NOWHERE = frozenset((b"/dev/null", b"/dev/stdout", b"/dev/stderr"))
 _REDIRECTS = frozenset(("file_redirect", "heredoc_redirect", "herestring_redirect"))
@@ -72,7 +73,8 @@ def _is_beside(command: Command) -> bool:
     """Whether a command may go where what fetches pytest goes: a shell only where it runs what is piped to it."""
     texts = command.texts
     asks = texts[:1] == ["command"] and texts[1:2] in (["-v"], ["-V"])
-    return asks or texts[0] in _BESIDE or (texts[0] in _SHELLS and (not texts[1:] or texts[1] in ("-s", "-")))
+    cleans = texts[:1] == ["rm"] and all(_LISTS.fullmatch(text) for text in texts[1:])
+    return asks or cleans or texts[0] in _BESIDE or (texts[0] in _SHELLS and (not texts[1:] or texts[1] in ("-s", "-")))
 
 
 def _leaves_something(node: Syntax, distributions: Set[str]) -> bool:
