@@ -58,6 +58,8 @@ class Compared:
     found: list[Effect] = field(default_factory=list)
     trouble: list[str] = field(default_factory=list)
     """A line for each patch that could not be applied."""
+    notes: list[str] = field(default_factory=list)
+    """A line for each that cannot be applied alone."""
 
     def lines(self) -> Iterator[str]:
         """Yield what README.md says, as Markdown."""
@@ -130,7 +132,7 @@ def _each(forms: Forms, patches: tuple[Patch, ...], after: Form, compared: Compa
         if not names:
             continue
         form, prepared = forms.make(f"alone-{patch.id}", alone(patches, patch), names)
-        compared.trouble += [f"alone, {line}" for line in prepared.trouble()]
+        compared.notes += prepared.trouble()
         told_apart = {task: ids for task, ids in form.applied.items() if ids != after.applied[task]}
         told_apart = {task: ids for task, ids in told_apart.items() if patch.id in ids}
         if told_apart:
@@ -149,6 +151,8 @@ def _confirmed(forms: Forms, before: Form, form: Form, found: list[Effect], repe
 
 def _status(compared: Compared) -> int:
     worse = regressed(compared.found)
+    for line in compared.notes[:_SHOWN]:
+        print(f"cannot be told apart: {line}")
     for line in compared.trouble[:_SHOWN]:
         print(f"error: {line}")
     for one in worse[:_SHOWN]:
