@@ -18,7 +18,7 @@ Patches = tuple[str, ...]
 Key = tuple[str, str]
 """Task and stage."""
 NOOP, ADVERSARY = "noop", "adversary"
-PAID, NOTHING = "paid ", "nothing"
+PAID, NOTHING = "paid ", "for doing nothing"
 """Faults of a verifier: what it pays for."""
 
 
