@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -44,14 +45,14 @@ class Forms:
         self._say = say
         self._work = dataset.workspace.datasets / f".{dataset.name}.effect"
         self._asked = 0
-        self._began = time.strftime("%Y%m%d-%H%M%S")
+        self._named = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
 
     def make(self, name: str, patches: Sequence[Patch], only: Collection[str] | None = None) -> tuple[Form, Prepared]:
         """Make a form, of the tasks named ``only`` or of all. Raises SourceError, OtvalUsageError."""
         dataset = self._dataset
         target = self._work / name / dataset.name
         target.parent.mkdir(parents=True, exist_ok=True)
-        tasks = _named(first(dataset.tasks_of_source(), self._limit), only)
+        tasks = _only(first(dataset.tasks_of_source(), self._limit), only)
         recipe = f"{dataset.recipe} {[patch.id for patch in patches]}"
         prepared = make(tasks, patches, recipe, dataset.folder, target, self._say)
         return Form(name, target, {task.name: task.patches for task in prepared.tasks if task.patches}), prepared
@@ -72,7 +73,7 @@ class Forms:
         """Run a pytest of its own. Raises SourceError where it did not come to its end."""
         # Among the runs of the workspace, where answers are looked for when they are reused.
         self._asked += 1
-        out = self._dataset.workspace.runs / f"{self._began}-{os.getpid()}-{self._asked}-effect-{form.name}"
+        out = self._dataset.workspace.runs / f"{self._named}-{self._asked:02}-effect-{form.name}"
         # One line a task: a command line is not long enough for all tasks of a large dataset.
         file = form.folder.parent / "arguments"
         file.write_text("".join(f"{argument}\n" for argument in arguments))
@@ -88,7 +89,7 @@ class Forms:
         return out
 
 
-def _named(tasks: Tasks, only: Collection[str] | None) -> Tasks:
+def _only(tasks: Tasks, only: Collection[str] | None) -> Tasks:
     return tasks if only is None else (task for task in tasks if task.name in only)
 
 
