@@ -131,6 +131,8 @@ def test_to_pay_for_nothing_is_worse_than_no_reward(compare):
         (FLAKY, STABLE, "flaky"),
         (STABLE, RARE, "regressed"),
         (RARE, STABLE, "improved"),
+        (FLAKY, line("a", reason="image-failed"), "regressed"),
+        (line("a", reason="image-failed"), FLAKY, "improved"),
         # One attempt says little.
         (line("a"), RARE, "flaky"),
     ],
