@@ -123,6 +123,7 @@ def test_patches_of_one_task_are_told_apart_where_that_is_asked_for(effect):
     status, out, asked = effect(answer, "--stages", "noop", "--each", patches=patches)
     # The second alone is both: nothing is asked twice.
     assert [one[0] for one in asked if one[3]] == ["before", "after", "alone-one"]
+    assert [one[0] for one in asked if not one[3]] == ["before", "after"]
     assert "| one | noop | 0 | 0 | 0 | 0 | 0 | 2 | 0 |" in out
     assert status == 1
 
