@@ -58,16 +58,14 @@ def asked(run):
 
 
 def test_wrong_patches_are_told_by_task_and_stage(example, capfd):
-    words = ("effect", "--stages", "static,build,noop", "--each", "-n", "1")
-    status, out, _ = said(capfd, example("wrong.py"), *words)
+    status, out, _ = said(capfd, example("wrong.py"), "effect", "--stages", "static,build,noop", "-n", "1")
     assert status == 1
     assert regressions(out) == {
         ("total", "static", "strict-shell"),
         ("total", "noop", "strict-shell"),
         ("module", "build", "with-repository"),
-        *(("greeting", stage, "with-tool + generous") for stage in ("static", "noop")),
-        ("greeting", "static", "with-tool"),
-        *(("greeting", stage, "generous") for stage in ("static", "noop")),
+        ("greeting", "static", "with-tool + generous"),
+        ("greeting", "noop", "with-tool + generous"),
     }
     # One of them is repaired: nothing but its task is asked about again.
     script = example.scripts / "wrong.py"
