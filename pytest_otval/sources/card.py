@@ -11,6 +11,7 @@ from pytest_otval.core import printable
 from pytest_otval.report.markdown import literal
 from pytest_otval.report.matrix import matrix_of, table_lines
 from pytest_otval.report.results import Results, Row, stage_order
+from pytest_otval.sources.adapters.base import Refused
 from pytest_otval.sources.manifest import refusals
 from pytest_otval.sources.origin import Source
 from pytest_otval.sources.published import Published
@@ -26,7 +27,7 @@ def card(
     tasks: Sequence[Published],
     results: Sequence[Results],
     origin: Source,
-    provenance: Mapping[str, Any],
+    refused: Sequence[Refused],
     references: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[str]:
     """Yield its lines, as Markdown with the head that the Hugging Face hub reads."""
@@ -39,7 +40,7 @@ def card(
     yield f"{archived} that did not (`archived/`). `pytest` with pytest_otval takes this folder as it is."
     yield from _evidence(rows)
     yield from _failures(tasks)
-    yield from _patches(tasks, provenance)
+    yield from _patches(tasks, refused)
     yield from _harbor(kept)
     yield from ("", "## Made with", "")
     for one in results:
@@ -103,17 +104,16 @@ def _named(names: Sequence[str]) -> str:
     return f"{', '.join(map(literal, names[:MOST_NAMED]))}{more}"
 
 
-def _patches(tasks: Sequence[Published], provenance: Mapping[str, Any]) -> Iterator[str]:
+def _patches(tasks: Sequence[Published], refused: Sequence[Refused]) -> Iterator[str]:
     """Yield which patches changed how many of these tasks, and which records of the source gave none."""
     applied = Counter(patch for one in tasks for patch in one.patches)
     if applied:
         yield from ("", "## Patches", "", "| patch | tasks |", "|---|---|")
         yield from (f"| {literal(patch)} | {count} |" for patch, count in sorted(applied.items()))
-    found = provenance.get("refused")
-    refused = Counter(str(one.get("reason", "")) for one in found if isinstance(one, dict)) if found else {}
     if refused:
-        said = ", ".join(f"{literal(reason)} {count}" for reason, count in sorted(refused.items()))
-        yield from ("", f"Records of the source that gave no task: {said} (`evidence/provenance.json`).")
+        reasons = Counter(one.reason for one in refused)
+        said = ", ".join(f"{literal(reason)} {count}" for reason, count in sorted(reasons.items()))
+        yield from ("", f"Records of the source that gave no task: {said} (`evidence/provenance.jsonl`).")
 
 
 def _harbor(kept: Sequence[Published]) -> Iterator[str]:

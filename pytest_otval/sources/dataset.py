@@ -10,30 +10,30 @@ raise SystemExit(PatchedDataset(__file__, [safe_repairs(), reward_guard()]).main
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 from pytest_otval.core import Conclusion, OtvalUsageError, printable
 from pytest_otval.harden.proposal import NewText
-from pytest_otval.sources import effect_command, export_command
+from pytest_otval.sources import effect_command, export_command, prepare_command
 from pytest_otval.sources.adapters.base import Refused
 from pytest_otval.sources.adapters.registry import make_adapter
 from pytest_otval.sources.editor import TaskEditor
 from pytest_otval.sources.files import SourceError
-from pytest_otval.sources.making import PROVENANCE, Prepared, Raw, Tasks, make, recipe_digest
+from pytest_otval.sources.making import recipe_digest
 from pytest_otval.sources.origin import Recipe, fetch, fetched, is_fetched, read_recipe
+from pytest_otval.sources.parts import Raw, Tasks
 from pytest_otval.sources.patches import Patch, apply, checked, unused
+from pytest_otval.sources.provenance import Origin
 from pytest_otval.sources.raw import converted_tasks, harbor_tasks
 from pytest_otval.sources.selection import ALL, Selection
-from pytest_otval.sources.told import Told
 from pytest_otval.task.index import is_prepared
-from pytest_otval.task.pack import unpack_dataset
 from pytest_otval.workspace import Workspace
 
 HARBOR = "harbor"
@@ -55,7 +55,6 @@ class PatchedDataset:
     def __init__(self, script: str, patches: Sequence[Patch] = (), workspace: Workspace | None = None) -> None:
         self.folder = Path(script).resolve().parent
         self.patches = patches
-        self._script = Path(script)
         self._workspace = workspace
 
     @property
@@ -107,8 +106,8 @@ class PatchedDataset:
         bring = add("fetch", self._fetch, "bring the source into the workspace, once, and verify it")
         if self.fetches_by_task:
             self.add_selection(bring)
-        prepare = add("prepare", self._prepare, "make the tasks in $OT_WORKSPACE/datasets")
-        prepare.add_argument("--folders", action="store_true", help="as folders in place of Parquet files")
+        prepare = add("prepare", partial(prepare_command.run, self), prepare_command.HELP)
+        prepare_command.add_options(prepare)
         self.add_selection(prepare)
         add("status", self._status, "tell what is fetched and prepared")
         diff = add("diff", self._diff, "print what the patches change, as a diff")
@@ -140,15 +139,30 @@ class PatchedDataset:
         only = None if arguments.only is None else frozenset(arguments.only)
         return Selection(only, arguments.limit)
 
-    def tasks(self, recipe: Recipe) -> Tasks:
-        """Return the tasks as the source has them. Raises SourceError, OtvalUsageError."""
-        adapter = None if recipe.adapter == HARBOR else make_adapter(recipe.adapter, recipe.options, self.folder)
-        source = fetched(recipe, self.folder, self.sources)
-        return harbor_tasks(source) if adapter is None else converted_tasks(adapter.convert(source))
-
     def tasks_of_source(self, selection: Selection = ALL) -> Tasks:
         """Return tasks of its source. Raises SourceError, OtvalUsageError."""
-        return selection.of(self.tasks(self.recipe_of(selection)))
+        return self.origin(selection)[1]
+
+    def origin(self, selection: Selection = ALL) -> tuple[Origin, Tasks]:
+        """Return what its tasks are made from, and the selected ones as the source has them.
+
+        Raises SourceError, OtvalUsageError.
+        """
+        recipe = self.recipe_of(selection)
+        adapter = None if recipe.adapter == HARBOR else make_adapter(recipe.adapter, recipe.options, self.folder)
+        source = fetched(recipe, self.folder, self.sources)
+        origin = Origin(
+            recipe=self.recipe,
+            source=recipe.source.model_dump(mode="json"),
+            content=source.digest,
+            adapter=recipe.adapter,
+            options=recipe.options,
+            version=version("pytest-otval"),
+            selection=selection.words(),
+            faults={patch.id: patch.fault for patch in self.patches},
+        )
+        tasks = harbor_tasks(source.path) if adapter is None else converted_tasks(adapter.convert(source.path))
+        return origin, selection.of(tasks)
 
     def recipe_of(self, selection: Selection) -> Recipe:
         """Return how the selected tasks are made. Raises OtvalUsageError."""
@@ -157,49 +171,12 @@ class PatchedDataset:
     @property
     def recipe(self) -> str:
         """A digest of what makes tasks of the source."""
-        return recipe_digest(self._script, self.patches)
+        return recipe_digest(self.folder, self.patches)
 
     def _fetch(self, arguments: argparse.Namespace) -> int:
         recipe = self.recipe_of(self.selection(arguments) if self.fetches_by_task else ALL)
         print(f"{self.name}: {fetch(recipe, self.folder, self.sources)}")
         return 0
-
-    def _prepare(self, arguments: argparse.Namespace) -> int:
-        selection = self.selection(arguments)
-        tasks = self.tasks_of_source(selection)
-        told = Told(self.name)
-        prepared = make(tasks, self.patches, self.recipe, self.folder, self.target, told.say)
-        told.end()
-        if arguments.folders:
-            self._unpack()
-        return self._tell(prepared, selection.whole)
-
-    def _unpack(self) -> None:
-        part = self.target.with_name(f".{self.name}.folders")
-        shutil.rmtree(part, ignore_errors=True)
-        _, refused = unpack_dataset(self.target, part)
-        if refused:
-            raise SourceError(refused[0])
-        shutil.copyfile(self.target / PROVENANCE, part / PROVENANCE)
-        shutil.rmtree(self.target)
-        part.rename(self.target)
-
-    def _tell(self, prepared: Prepared, whole: bool) -> int:
-        """Print what a dataset came to; a patch of no use is an error only where all tasks were looked at."""
-        applied = prepared.applied()
-        for patch in self.patches:
-            print(f"{patch.id} ({patch.fault}): {applied[patch.id]} tasks")
-        reasons = Counter(one.reason for one in prepared.refused)
-        for reason, count in reasons.most_common():
-            print(f"refused, {printable(reason)}: {count}")
-        for one in prepared.refused[:_SHOWN]:
-            print(printable(f"  {one.name}: {one.why}"))
-        trouble = [*prepared.trouble(), *(unused(self.patches, applied) if whole else ())]
-        for line in trouble[:_SHOWN]:
-            print(f"error: {line}")
-        more = f" and {len(trouble) - _SHOWN} more" if len(trouble) > _SHOWN else ""
-        print(f"{self.name}: {len(prepared.tasks)} tasks, {len(prepared.refused)} refused, {len(trouble)} errors{more}")
-        return 1 if trouble or (self.wants_all and prepared.refused) else 0
 
     def _status(self, arguments: argparse.Namespace) -> int:
         recipe = read_recipe(self.folder)

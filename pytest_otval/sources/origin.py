@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import tomli
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -154,24 +154,35 @@ def fetch(recipe: Recipe, dataset: Path, folder: Path) -> str:
     return "fetched"
 
 
-def fetched(recipe: Recipe, dataset: Path, folder: Path) -> Path:
+class Fetched(NamedTuple):
+    """A source that is there."""
+
+    path: Path
+    digest: str
+    """Of all that it holds."""
+
+
+def fetched(recipe: Recipe, dataset: Path, folder: Path) -> Fetched:
     """Return where the source lies. Raises SourceError where it is not fetched, or was changed since.
 
     Whether files of a package index were changed is seen by who reads them.
     """
     source = recipe.source
     if isinstance(source, IndexSource):
-        missing = [archive.file for archive in source.archives(dataset) if not is_file_fetched(archive, folder)]
+        archives = source.archives(dataset)
+        missing = [archive.file for archive in archives if not is_file_fetched(archive, folder)]
         if missing:
             raise SourceError(f"{missing[0]} of {dataset.name} is not fetched: patch.py fetch")
-        return folder
+        pinned = "".join(f"{archive.file} {archive.sha256}\n" for archive in archives)
+        return Fetched(folder, f"sha256:{hashlib.sha256(pinned.encode()).hexdigest()}")
     if isinstance(source, LocalSource):
-        return _local(source, dataset)
+        path = _local(source, dataset)
+        return Fetched(path, task_digest(path) if path.is_dir() else file_digest(path))
     if isinstance(source, UpstreamSource):
         clone = _clone(source, folder)
         if problem := clone.problem():
             raise SourceError(f"{clone.path} {problem}: patch.py fetch")
-        return clone.path
+        return Fetched(clone.path, f"git:{clone.pin.tree}")
     target = _target(source, folder)
     try:
         digest = json.loads((target / RECORD).read_bytes())["digest"]
@@ -180,7 +191,7 @@ def fetched(recipe: Recipe, dataset: Path, folder: Path) -> Path:
     if task_digest(target / "data") != digest:
         raise SourceError(f"{target} was changed since it was fetched: remove it, then patch.py fetch")
     below = source.folder if isinstance(source, GitSource) else ""
-    return target / "data" / below
+    return Fetched(target / "data" / below, digest)
 
 
 def is_fetched(recipe: Recipe, dataset: Path, folder: Path) -> bool:

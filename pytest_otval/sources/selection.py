@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from pytest_otval.core import OtvalUsageError, printable
 from pytest_otval.sources.adapters.base import Refused
-from pytest_otval.sources.making import Raw, Tasks
+from pytest_otval.sources.parts import Raw, Tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,10 @@ class Selection:
     def whole(self) -> bool:
         """Whether it leaves nothing out."""
         return self.only is None and self.limit is None
+
+    def words(self) -> dict[str, Any]:
+        """Return it as it can be compared, and written as JSON."""
+        return {"only": None if self.only is None else sorted(self.only), "limit": self.limit}
 
     def of(self, tasks: Tasks) -> Iterator[Raw | Refused]:
         """Yield those that are selected, and look at no more of the source than it takes.

@@ -68,7 +68,7 @@ class ReleaseDataset(PatchedDataset):
         from pytest_otval.sources.releases.laboratory import laboratory  # pulls the sandbox, which few commands need
 
         recipe = self.recipe_of(self.selection(arguments))
-        folder = fetched(recipe, self.folder, self.sources)
+        folder = fetched(recipe, self.folder, self.sources).path
         releases, templates = self._releases(), read_templates(self.folder / TEMPLATE)
         pairs = releases.named(recipe.options["only"])
         failed = 0
