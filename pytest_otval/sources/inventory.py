@@ -145,7 +145,7 @@ def _pins() -> Mapping[str, Pin]:
 
 def _tasks(entry: Entry, record: Validated | None) -> str:
     if record is not None:
-        return f"{record.tasks:,}"
+        return f"{record.tasks:,}" + (f" ({record.refused:,} refused)" if record.refused else "")
     return f"{entry.published:,} as published" if entry.published is not None else "not known"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from pytest_otval.contract.model import Contract
 from pytest_otval.core import OtvalUsageError, printable
 from pytest_otval.images.locks import write_whole
 from pytest_otval.report.results import Results, Row, read_results, stage_order, task_label
+from pytest_otval.sources.provenance import read_prepared
 from pytest_otval.task.index import is_prepared
 from pytest_otval.task.reading import NotReadableError, read_regular
 from pytest_otval.task.source import source_of
@@ -59,6 +60,8 @@ class Validated(_Part):
     """The record."""
 
     tasks: int
+    refused: int = 0
+    """Records of the source that gave no task."""
     asked: str = ""
     """Date of the latest answer."""
     stages: dict[str, dict[str, int]] = {}
@@ -111,32 +114,33 @@ class Answers:
         if not is_prepared(place):
             return None
         tasks = set(source_of(place).names()[0])
-        rows = [row for row in self._latest(dataset.name) if not row.task or row.task in tasks]
+        prepared = read_prepared(place)
+        digests = {one.name: one.digest for one in prepared.tasks} if prepared else {}
+        rows = [row for row in self._latest(dataset.name, digests) if not row.task or row.task in tasks]
         return Validated(
             tasks=len(tasks),
+            refused=len(prepared.refused) if prepared else 0,
             asked=max((row.time[:10] for row in rows), default=""),
             stages=_stages(rows),
             faults=_faults(rows),
             contract=self._contract(dataset.name),
         )
 
-    def _latest(self, dataset: str) -> list[Row]:
+    def _latest(self, dataset: str, digests: Mapping[str, str]) -> list[Row]:
         """Return the latest answer of each item; an error only where nothing else is known.
 
-        Of a task that changed, only answers about its newest content count.
+        Of a task that changed, only answers about one content count: that of ``digests``, else the newest that was
+        asked about.
         """
+        rows = sorted((row for run in self._runs for row in run.rows if row.dataset == dataset), key=_age)
+        content = {row.task: row.task_digest for row in rows if row.task_digest}
+        content |= {row.task: row.task_digest for row in rows if row.task_digest == digests.get(row.task, "")}
         latest: dict[str, Row] = {}
-        newest: dict[str, Row] = {}
-        for row in sorted((row for run in self._runs for row in run.rows if row.dataset == dataset), key=_age):
-            if row.verdict != "error" or row.id not in latest:
+        for row in rows:
+            of_content = row.task_digest in ("", content.get(row.task, ""))
+            if of_content and (row.verdict != "error" or row.id not in latest):
                 latest[row.id] = row
-            if row.task_digest:
-                newest[row.task] = row
-        return [
-            row
-            for row in latest.values()
-            if not row.task or row.task not in newest or row.task_digest in ("", newest[row.task].task_digest)
-        ]
+        return list(latest.values())
 
     def _contract(self, dataset: str) -> ContractOutcome | None:
         outcomes = [

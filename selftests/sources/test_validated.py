@@ -10,6 +10,8 @@ from pytest_otval.contract.file import sealed, write_contract
 from pytest_otval.contract.model import Contract, DatasetPin, TaskPin
 from pytest_otval.core import OtvalUsageError
 from pytest_otval.ledger import write_run
+from pytest_otval.sources.adapters.base import Refused
+from pytest_otval.sources.provenance import Made, Origin, Prepared
 from pytest_otval.sources.validated import RECORD, Answers, read_record, write_record
 from pytest_otval.workspace import Workspace
 from selftests.report.ledgers import line, make_run
@@ -69,6 +71,16 @@ def test_answers_about_older_content_and_other_tasks_do_not_count(dataset, works
     old = line("a", reason="wrong-reward", task_digest="old", time=EARLY)
     make_run(workspace.runs / "1", old, line("gone"), line("a", "noop", task_digest="new", time=LATE))
     assert record(dataset, workspace).stages == {"noop": {"pass": 1}}
+
+
+def test_answers_about_the_content_that_is_prepared_count(dataset, workspace):
+    made = [Made("a", "a", "s", "now"), Made("b", "b", "s", "never asked about")]
+    Prepared(Origin("r"), made, [Refused("x", "no-tests", "none")]).write(dataset)
+    before = line("a", reason="wrong-reward", task_digest="without the patch", time=LATE)
+    make_run(workspace.runs / "1", line("a", task_digest="now", time=EARLY), line("b"))
+    make_run(workspace.runs / "2-effect-before", before)
+    found = record(dataset, workspace)
+    assert (found.stages, found.refused) == ({"oracle": {"pass": 2}}, 1)
 
 
 def test_faults_are_what_nothing_expects(dataset, workspace):
