@@ -80,16 +80,13 @@ def apply(editor: TaskEditor, patches: Sequence[Patch]) -> Outcome:
     """
     outcome = Outcome()
     owners: dict[str, str] = {}
-    content: dict[str, str] | None = None
     for patch in patches:
         if not patch.is_for(editor.name):
             continue
         try:
             if _is_needed(editor, patch):
-                # Read once a change: a dataset has tens of thousands of tasks.
-                content = editor.content() if content is None else content
                 with editor.all_or_nothing():
-                    content = _applied(editor, patch, owners, content)
+                    _apply(editor, patch, owners)
                 outcome.applied.append(patch.id)
         except PatchError as error:
             outcome.trouble.append(f"{patch.id}: {error}")
@@ -105,11 +102,10 @@ def _is_needed(editor: TaskEditor, patch: Patch) -> bool:
     return needed
 
 
-def _applied(editor: TaskEditor, patch: Patch, owners: dict[str, str], before: Mapping[str, str]) -> dict[str, str]:
-    """Apply a patch, and return the content of all files afterwards. Raises PatchError."""
+def _apply(editor: TaskEditor, patch: Patch, owners: dict[str, str]) -> None:
+    """Apply a patch; ``owners`` has, by path, which one changed a file last. Raises PatchError."""
     patch.change(editor)
-    after = editor.content()
-    changed = _changed(before, after)
+    changed = editor.changed()
     if not changed:
         raise PatchError("changes nothing")
     if patch.needed(editor):
@@ -119,11 +115,6 @@ def _applied(editor: TaskEditor, patch: Patch, owners: dict[str, str], before: M
         if owner is not None and owner not in patch.after:
             raise PatchError(f"conflicts with {owner}: both change {path}; say after=({owner!r},) where that is right")
     owners.update(dict.fromkeys(changed, patch.id))
-    return after
-
-
-def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    return sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
 
 
 def _record(editor: TaskEditor, patches: Iterable[Patch]) -> None:
