@@ -86,7 +86,8 @@ def installs_in_runtime(runtime: str = "python-verifier") -> Patch:
             script.save()
         left = next((one for one in findings(task, "network-at-verify") if one.path in paths), None)
         if left is not None:
-            raise PatchError(f"{left.path}:{left.line}: {left.message}")
+            because = "".join(f" ({note})" for note in proposal.notes[:1])
+            raise PatchError(f"{left.path}:{left.line}: {left.message}{because}")
 
     return Patch(
         "installs-in-runtime",

@@ -130,6 +130,15 @@ def test_what_else_is_fetched_is_refused_and_nothing_is_changed(task, runtime, s
     assert editor.content() == before
 
 
+def test_it_is_told_what_the_tests_import_that_the_runtime_lacks(task, runtime):
+    runtime()
+    editor = task(f"#!/bin/bash\npip install pytest\npytest /tests/test_outputs.py\n{BY_STATUS}", "import astroid\n")
+    assert (
+        "pip install pytest (tests/test.sh: the tests import astroid"
+        in apply(editor, [library.installs_in_runtime()]).trouble[0]
+    )
+
+
 @pytest.mark.parametrize("patch", [library.hardened_tests, library.installs_in_runtime])
 def test_a_runtime_that_is_not_there_is_told_with_the_command_that_makes_it(task, cache, patch):
     editor = task(f"#!/bin/bash\npip install pytest\npytest /tests/test_outputs.py\n{BY_STATUS}")
