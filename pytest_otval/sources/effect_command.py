@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_otval.core import OtvalUsageError
+from pytest_otval.report.markdown import between_marks, put_between_marks
 from pytest_otval.report.text import one_line
 from pytest_otval.sources.effect import Effect, confirmed, effects, read_answers, regressed
 from pytest_otval.sources.effect_forms import AFTER, BEFORE, Form, Forms, alone
-from pytest_otval.sources.effect_tables import attack_table, joint, markdown, readme_parts, table, write_readme
+from pytest_otval.sources.effect_tables import MARK, attack_table, joint, markdown, table
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.patches import Patch
 from pytest_otval.sources.told import Told
@@ -33,13 +34,12 @@ _ERRORS = 8
 
 
 def add_options(effect: argparse.ArgumentParser) -> None:
-    """Add its options."""
+    """Add its options, but for those of the tasks."""
     effect.add_argument("--stages", default=STAGES, metavar="STAGE,...", help=f"default: {STAGES}")
     effect.add_argument("--each", action="store_true", help="of tasks that several patches change: each alone, too")
     effect.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="attempts of oracle and noop (default: 1; to regress: 3)"
     )
-    effect.add_argument("--limit", type=int, metavar="N", help="the first N tasks of the source")
     effect.add_argument("-n", default="auto", metavar="N", help="workers (default: auto)")
     effect.add_argument("--html", type=Path, metavar="DIR", help="write pages into this folder, too")
     effect.add_argument("--readme", action="store_true", help="write the tables into README.md beside dataset.toml")
@@ -78,7 +78,7 @@ def run(dataset: PatchedDataset, arguments: argparse.Namespace) -> int:
     """Carry it out. Raises OtvalUsageError, SourceError."""
     _require(dataset, arguments)
     told = Told(dataset.name)
-    forms = Forms(dataset, arguments.limit, arguments.n, told.say)
+    forms = Forms(dataset, dataset.selection(arguments), arguments.n, told.say)
     compared = _compared(dataset, forms, arguments, told)
     for line in compared.lines():
         print(line)
@@ -87,7 +87,7 @@ def run(dataset: PatchedDataset, arguments: argparse.Namespace) -> int:
 
         print(f"\nhtml: {write_pages(dataset.name, compared, arguments.html)}")
     if arguments.readme:
-        write_readme(dataset.folder / README, compared.lines())
+        put_between_marks(dataset.folder / README, MARK, compared.lines())
     return _status(compared)
 
 
@@ -102,7 +102,7 @@ def _require(dataset: PatchedDataset, arguments: argparse.Namespace) -> None:
 
         require_free(arguments.html)
     if arguments.readme:
-        readme_parts(dataset.folder / README)
+        between_marks(dataset.folder / README, MARK, [])
 
 
 def _compared(dataset: PatchedDataset, forms: Forms, arguments: argparse.Namespace, told: Told) -> Compared:

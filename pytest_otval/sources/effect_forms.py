@@ -8,15 +8,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_otval.sources.effect import Answer, Effect, Key, Patches, read_answers
 from pytest_otval.sources.files import SourceError
-from pytest_otval.sources.making import Prepared, Tasks, make
+from pytest_otval.sources.making import make
+from pytest_otval.sources.parts import Tasks
 from pytest_otval.sources.patches import Patch
-from pytest_otval.sources.raw import first
+from pytest_otval.sources.provenance import Prepared
+from pytest_otval.sources.selection import Selection
 
 if TYPE_CHECKING:
     from pytest_otval.sources.dataset import PatchedDataset
@@ -38,9 +40,9 @@ class Form:
 class Forms:
     """Makes forms of a dataset below its workspace, and asks stages of their tasks."""
 
-    def __init__(self, dataset: PatchedDataset, limit: int | None, workers: str, say: Say) -> None:
+    def __init__(self, dataset: PatchedDataset, selection: Selection, workers: str, say: Say) -> None:
         self._dataset = dataset
-        self._limit = limit
+        self._selection = selection
         self._workers = workers
         self._say = say
         self._work = dataset.workspace.datasets / f".{dataset.name}.effect"
@@ -52,9 +54,9 @@ class Forms:
         dataset = self._dataset
         target = self._work / name / dataset.name
         target.parent.mkdir(parents=True, exist_ok=True)
-        tasks = _only(first(dataset.tasks_of_source(), self._limit), only)
-        recipe = f"{dataset.recipe} {[patch.id for patch in patches]}"
-        prepared = make(tasks, patches, recipe, dataset.folder, target, self._say)
+        origin, tasks = dataset.origin(self._selection)
+        origin = replace(origin, recipe=f"{origin.recipe} {[patch.id for patch in patches]}")
+        prepared = make(_only(tasks, only), patches, origin, dataset.folder, target, self._say)
         return Form(name, target, {task.name: task.patches for task in prepared.tasks if task.patches}), prepared
 
     def ask(self, form: Form, names: Iterable[str], stages: Sequence[str], repeat: int) -> Path:

@@ -6,7 +6,7 @@ data/kept.parquet             path, task_binary, digest, licence, patches
 archived/archived.parquet     the same, and category (a reason class) and reason
 evidence/verdicts.parquet     a row for each result
 evidence/references.json      images and runtimes that the results were had with
-evidence/provenance.json      what prepare wrote down
+evidence/provenance.jsonl     what prepare wrote down
 
 It is a dataset itself: its tasks are those of data/, and pytest takes it as it is. Harbor reads tasks that are folders
 beside dataset.toml, so those are another folder.
@@ -26,11 +26,12 @@ from typing import Any
 from pytest_otval.core import OtvalUsageError, printable
 from pytest_otval.hub import Hub
 from pytest_otval.report.results import Results, Row
+from pytest_otval.sources.adapters.base import Refused
 from pytest_otval.sources.card import card
 from pytest_otval.sources.fates import Fate
-from pytest_otval.sources.making import PROVENANCE
 from pytest_otval.sources.manifest import write_manifest
 from pytest_otval.sources.origin import Source
+from pytest_otval.sources.provenance import PROVENANCE, read_prepared
 from pytest_otval.sources.published import Published, published
 from pytest_otval.task.dataset import DATASET_TOML
 from pytest_otval.task.pack import parquet_writer
@@ -87,8 +88,8 @@ def export(what: Export, out: Path, folders: Path | None = None, bundles: Sequen
         _verdicts(what.rows, part / VERDICTS)
         references = _references(what.results, bundles)
         (part / REFERENCES).write_text(json.dumps(references, indent=1) + "\n")
-        provenance = _provenance(what.source.path, part / EVIDENCE)
-        lines = card(what.name, what.rows, tasks, what.results, what.origin, provenance, references)
+        refused = _provenance(what.source.path, part / EVIDENCE)
+        lines = card(what.name, what.rows, tasks, what.results, what.origin, refused, references)
         (part / CARD).write_text("\n".join(lines) + "\n")
     return tasks
 
@@ -175,15 +176,13 @@ def _references(results: Iterable[Results], bundles: Sequence[Path]) -> dict[str
     return {"images": dict(sorted(images.items())), "runtimes": dict(sorted(runtimes.items()))}
 
 
-def _provenance(dataset: Path, out: Path) -> Mapping[str, Any]:
-    """Take along what prepare wrote down; empty where it did not."""
-    try:
-        text = (dataset / PROVENANCE).read_text("utf-8")
-        found = json.loads(text)
-    except (OSError, ValueError):
-        return {}
-    (out / PROVENANCE).write_text(text, "utf-8")
-    return found if isinstance(found, dict) else {}
+def _provenance(dataset: Path, out: Path) -> list[Refused]:
+    """Take along what prepare wrote down, and return the records that gave no task; none where it did not."""
+    prepared = read_prepared(dataset)
+    if prepared is None:
+        return []
+    shutil.copyfile(dataset / PROVENANCE, out / PROVENANCE)
+    return prepared.refused
 
 
 def push(folder: Path, repository: str, message: str, private: bool) -> None:

@@ -9,9 +9,11 @@ from pyarrow import parquet
 
 from pytest_otval.core import OtvalUsageError
 from pytest_otval.report.results import read_results
+from pytest_otval.sources.adapters.base import Refused
 from pytest_otval.sources.export import Export, export
 from pytest_otval.sources.fates import Fate, fates
 from pytest_otval.sources.origin import LocalSource
+from pytest_otval.sources.provenance import Origin, Prepared
 from pytest_otval.task.digest import harbor_digest, task_digest
 from pytest_otval.task.source import source_of
 from selftests.checks.conftest import SOUND, write_task
@@ -181,7 +183,7 @@ def test_images_and_runtimes_are_named_by_digest_and_file(out, tmp_path):
 
 
 def test_the_card_tells_the_evidence(out, folder):
-    (folder / "provenance.json").write_text(json.dumps({"refused": [{"name": "r", "reason": "cut-ids", "why": "x"}]}))
+    Prepared(Origin("none"), refused=[Refused("r", "cut-ids", "x")]).write(folder)
     made = out()
     text = (made / "README.md").read_text()
     assert 'license: "apache-2.0"' in text
@@ -190,11 +192,11 @@ def test_the_card_tells_the_evidence(out, folder):
     assert "| x | paid |" in text
     assert "- wrong-reward: bad" in text
     assert "| guard | 1 |" in text
-    assert "Records of the source that gave no task: cut-ids 1 (`evidence/provenance.json`)." in text
+    assert "Records of the source that gave no task: cut-ids 1 (`evidence/provenance.jsonl`)." in text
     assert "- licences that tasks name themselves: MIT 1; 2 name none (column `licence`)" in text
     assert "- 1 images, 1 runtimes, by digest" in text
     assert "\x1b" not in text and "<b>" not in text
-    assert (made / "evidence" / "provenance.json").read_bytes() == (folder / "provenance.json").read_bytes()
+    assert (made / "evidence" / "provenance.jsonl").read_bytes() == (folder / "provenance.jsonl").read_bytes()
 
 
 def test_results_of_other_files_are_refused(out, folder, tmp_path):

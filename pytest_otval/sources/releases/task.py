@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_otval.core import OtvalUsageError
-from pytest_otval.sources.fetch import Archive
+from pytest_otval.sources.fetch import Archive, read_fetched
 from pytest_otval.sources.files import File, Files, SourceError, below, read_sdist, text, under
-from pytest_otval.sources.instruction import describe_tests, list_cases, list_tests
-from pytest_otval.sources.releases import Pair
+from pytest_otval.sources.releases.instruction import describe_tests, list_cases, list_tests
+from pytest_otval.sources.releases.pairs import Pair
 
+TEMPLATE = "template"
+"""Folder of the dataset that has them."""
 TEMPLATES = ("task.toml.in", "instruction.md", "Dockerfile", "test.sh", "grade.py", "solve.sh")
 """task.toml under another name, since a folder that holds a task.toml is a task."""
 
@@ -49,13 +51,18 @@ class Inputs:
 def task_files(inputs: Inputs) -> Files:
     """Return the files of the task. Equal inputs give equal files.
 
-    Raises SourceError where an archive cannot be read or lacks a listed path.
+    Raises SourceError where an archive cannot be read or lacks a listed path, and where the codes do not differ.
     """
     pair = inputs.pair
-    old, new = (read_sdist(inputs.fetched / release.file) for release in (pair.old, pair.new))
+    old, new = (
+        read_sdist(release.file, read_fetched(pair.sdist(release), inputs.fetched)) for release in (pair.old, pair.new)
+    )
+    wheels = {one.file: File(read_fetched(one, inputs.fetched)) for one in inputs.wheels}
     tests = {path: file for path, file in new.items() if below(path, pair.tests)}
     _check_paths(pair, old, new)
     changed, gone = _changes(pair, old, new)
+    if not changed:
+        raise SourceError("no file of the new code is new or differs")
     words = {**_words(pair, tests), "REMOVE": _removals(gone)}
     filled = {name: text(fill(content, words)) for name, content in inputs.templates.items()}
     ids = {"fail_to_pass": pair.graded_fail_to_pass, "pass_to_pass": list(inputs.pass_to_pass)}
@@ -64,7 +71,7 @@ def task_files(inputs: Inputs) -> Files:
         "instruction.md": filled["instruction.md"],
         "environment/Dockerfile": filled["Dockerfile"],
         **under("environment/app", {path: file for path, file in old.items() if not below(path, pair.tests)}),
-        **under("environment/wheels", {one.file: File(_read(inputs.fetched / one.file)) for one in inputs.wheels}),
+        **under("environment/wheels", wheels),
         "solution/solve.sh": replace(filled["solve.sh"], executable=True),
         **under("solution/files", changed),
         "tests/test.sh": replace(filled["test.sh"], executable=True),
@@ -74,13 +81,6 @@ def task_files(inputs: Inputs) -> Files:
     }
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SourceError(f"{path}: {error.strerror}: run fetch") from error
-
-
 def _check_paths(pair: Pair, old: Files, new: Files) -> None:
     for files, release, paths in (
         (old, pair.old, pair.code),
@@ -88,7 +88,7 @@ def _check_paths(pair: Pair, old: Files, new: Files) -> None:
     ):
         for path in paths:
             if not any(below(file, (path,)) for file in files):
-                raise SourceError(f"{release.file}: has no {path}: correct releases.toml")
+                raise SourceError(f"{release.file} has no {path}, which its pair lists")
 
 
 def _suite(pair: Pair, tests: Files, new: Files) -> Files:

@@ -4,7 +4,7 @@ import pytest
 
 from pytest_otval.core import OtvalUsageError
 from pytest_otval.sources.files import SourceError
-from pytest_otval.sources.releases import load_releases, read_ids
+from pytest_otval.sources.releases.pairs import load_releases, read_ids
 
 SHA = "0" * 64
 WHEELS = f'[wheels]\n"dep==1" = {{ file = "dep-1-py3-none-any.whl", sha256 = "{SHA}" }}\n'

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_otval.sources.release_task import fill, read_templates
-from pytest_otval.sources.releases import load_releases, read_ids
+from pytest_otval.sources.releases.pairs import load_releases, read_ids
+from pytest_otval.sources.releases.task import fill, read_templates
 from pytest_otval.task.dataset import load_dataset
 
-FOLDER = Path(__file__).parents[2] / "datasets/pypi-releases"
+FOLDER = Path(__file__).parents[3] / "datasets/pypi-releases"
 RELEASES = load_releases(FOLDER / "releases.toml")
 SUITE = """
 import unittest

@@ -1,12 +1,12 @@
-"""Pairs of releases of one package, and the file that lists them.
+"""Pairs of releases of one package, and the file that lists them, releases.toml beside dataset.toml.
 
-The layout of releases.toml is described at its head.
+Its layout is described at the head of that of datasets/pypi-releases.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +14,11 @@ from typing import Annotated
 import tomli
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from pytest_otval.core import NAME, OtvalUsageError
+from pytest_otval.core import NAME, OtvalUsageError, printable
 from pytest_otval.sources.fetch import Archive
-from pytest_otval.sources.files import SourceError
+from pytest_otval.sources.files import SourceError, publish_file
+
+PINS = "releases.toml"
 
 _PATH = r"^(?!\.\.?(/|$))[A-Za-z0-9._-]+(/(?!\.\.?(/|$))[A-Za-z0-9._-]+)*\Z"
 ShellSafePath = Annotated[str, StringConstraints(pattern=_PATH)]
@@ -38,10 +40,12 @@ class PinnedFile(_Table):
     sha256: str
 
 
-class Release(PinnedFile):
+class Release(_Table):
     """One release's source archive."""
 
     version: str
+    file: str
+    sha256: str
 
 
 class LeftOut(_Table):
@@ -96,16 +100,21 @@ class Pair(_Table):
         ids = sorted(set(pass_to_pass) | left_out)
         if len(ids) != self.n_pass_to_pass:
             return f"{len(ids)} pass_to_pass ids, pinned are {self.n_pass_to_pass}"
-        digest = hashlib.sha256("\n".join(ids).encode()).hexdigest()
+        digest = ids_digest(ids)
         return "" if digest == self.pass_to_pass_sha256 else f"sha256 of the pass_to_pass ids is {digest}"
+
+
+def ids_digest(ids: Iterable[str]) -> str:
+    """Return the checksum by which ids are pinned."""
+    return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()
 
 
 class Releases(_Table):
     """releases.toml."""
 
-    wheels: dict[str, PinnedFile]
+    wheels: dict[str, PinnedFile] = {}
     """By ``PROJECT==VERSION``."""
-    pair: tuple[Pair, ...]
+    pair: tuple[Pair, ...] = ()
 
     def wheel_archives(self, pair: Pair) -> tuple[Archive, ...]:
         """Return the wheels that a pair's tests need."""
@@ -117,6 +126,18 @@ class Releases(_Table):
     def archives(self, pair: Pair) -> tuple[Archive, ...]:
         """Return all files that a pair needs: both source archives, then the wheels."""
         return (pair.sdist(pair.old), pair.sdist(pair.new), *self.wheel_archives(pair))
+
+    def named(self, only: Collection[str] | None) -> list[Pair]:
+        """Return the pairs of these names, or all. Raises OtvalUsageError for a name that no pair has."""
+        if unknown := sorted(set(only or ()) - {pair.name for pair in self.pair}):
+            raise OtvalUsageError(f"{PINS} has no pair {printable(unknown[0])!r}")
+        return [pair for pair in self.pair if only is None or pair.name in only]
+
+
+def archives_of(path: Path, only: Collection[str] | None = None) -> list[Archive]:
+    """Return the files that the named pairs of a releases.toml need, or all pairs. Raises OtvalUsageError."""
+    releases = load_releases(path)
+    return list(dict.fromkeys(archive for pair in releases.named(only) for archive in releases.archives(pair)))
 
 
 def load_releases(path: Path) -> Releases:
@@ -143,6 +164,16 @@ def _check(releases: Releases, path: Path) -> None:
             raise OtvalUsageError(f"{path}: {pair.name}: {missing[0]} is not in [wheels]")
         if not pair.graded_fail_to_pass:
             raise OtvalUsageError(f"{path}: {pair.name}: every fail_to_pass id is left out")
+
+
+def ids_file(folder: Path, pair: Pair) -> Path:
+    """Return where a dataset's folder has the ids that pass on both codes of a pair."""
+    return folder / "ids" / f"{pair.name}.txt"
+
+
+def publish_ids(ids: Iterable[str], folder: Path, pair: Pair) -> None:
+    """Write a pair's ids into a dataset's folder."""
+    publish_file("".join(f"{one}\n" for one in ids).encode(), ids_file(folder, pair))
 
 
 def read_ids(path: Path) -> tuple[str, ...]:

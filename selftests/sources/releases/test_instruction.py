@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_otval.sources.instruction import describe_tests, list_cases, list_tests, split_node_id
+from pytest_otval.sources.releases.instruction import describe_tests, list_cases, list_tests, split_node_id
 
 SOURCE = b'''
 import pytest
