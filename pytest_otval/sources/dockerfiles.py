@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 from tree_sitter import Node as Syntax
@@ -95,8 +96,12 @@ class DockerfileEdit:
         """Yield each command of each RUN."""
         for instruction in self.file:
             root = self.shell(instruction)
-            if root is not None:
-                yield from ((instruction, command) for command in commands(root))
+            for command in () if root is None else commands(root):
+                yield instruction, replace(command, line=self.line(command.node.start_byte))
+
+    def line(self, at: int) -> int:
+        """Return the line on which a byte stands, 1-based. In the tree of a RUN lines of comments are none."""
+        return self.source.count(b"\n", 0, at) + 1
 
     def save(self) -> None:
         """Write what it has become, if it still is a Dockerfile. Raises PatchError."""

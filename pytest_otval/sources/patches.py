@@ -30,6 +30,10 @@ class Patch:
     inputs: Callable[[], str] = str
     """Tells what it reads beside patch.py, so that tasks are made anew where that changed: digests, say."""
 
+    def only(self, *tasks: str) -> Patch:
+        """Return the patch for tasks of these names, each of which has to need it."""
+        return replace(self, tasks=tasks)
+
     def is_for(self, name: str) -> bool:
         """Whether a task of this name is looked at."""
         return not self.tasks or name in self.tasks

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pytest_otval.checks.context import CheckContext
 from pytest_otval.checks.docker_files import delivered, local_sources
 from pytest_otval.checks.docker_git import clones
+from pytest_otval.checks.docker_hygiene import hides_error
+from pytest_otval.checks.docker_runs import Command as HiddenCommand
 from pytest_otval.checks.docker_runs import join
-from pytest_otval.checks.docker_view import agent_image
-from pytest_otval.core import Finding
-from pytest_otval.harden.tree import Command, statement_of
+from pytest_otval.checks.docker_view import agent_image, images
+from pytest_otval.checks.shell_commands import unwrapped
+from pytest_otval.harden.tree import Command, commands, statement_of
 from pytest_otval.sources.dockerfiles import DOCKERFILE, DockerfileEdit
 from pytest_otval.sources.editor import PatchError, TaskEditor
 from pytest_otval.sources.library.needs import findings, found
@@ -155,22 +157,26 @@ def build_errors_shown() -> Patch:
             hidden = findings(task, "docker-error-hidden")
             if not hidden:
                 return
-            file = DockerfileEdit(task, hidden[0].path)
-            _show(file, hidden[0])
+            place = hidden[0]
+            file = DockerfileEdit(task, place.path)
+            image = next(one for one in images(CheckContext(task.task)) if one.path == place.path)
+            _show(file, [one for one in image.commands if one.line == place.line and hides_error(one)])
             file.save()
 
     return Patch("build-errors-shown", "docker-error-hidden", change, found("docker-error-hidden"))
 
 
-def _show(file: DockerfileEdit, hidden: Finding) -> None:
-    instruction = file.at(hidden.line or 0)
-    root = file.shell(instruction)
-    if root is not None:
-        for left, right in excuses(root):
-            if left.start_point[0] + 1 <= (hidden.line or 0) <= left.end_point[0] + 1:
-                file.edits.replace(left.end_byte, right.end_byte, "")
+def _show(file: DockerfileEdit, hidden: Sequence[HiddenCommand]) -> None:
+    """Take out what excuses the failure of commands of one line."""
+    line = hidden[0].line
+    starts = {one.words[:2] for one in hidden}
+    root = file.shell(file.at(line))
+    for left, right in () if root is None else excuses(root):
+        inside = (tuple(unwrapped(command.texts)[:2]) for command in commands(left))
+        if file.line(left.start_byte) <= line <= file.line(left.end_byte) and starts.intersection(inside):
+            file.edits.replace(left.end_byte, right.end_byte, "")
     if not file.edits.made:
-        raise PatchError(f"{file.path}:{hidden.line}: what hides the error is not understood")
+        raise PatchError(f"{file.path}:{line}: what hides the error is not understood")
 
 
 def quoted_versions() -> Patch:
@@ -193,14 +199,16 @@ def _quote(file: DockerfileEdit) -> None:
         if installs(command):
             statement = statement_of(command.node)
             for one in _BOUND.finditer(file.source, statement.start_byte, statement.end_byte):
+                if one["end"]:
+                    break
                 if one["bare"]:
                     file.edits.replace(one.start(), one.end(), f"'{one['bare'].decode()}'")
 
 
 _BOUND = re.compile(
-    rb"""'[^']*'|"(?:[^"\\]|\\.)*"|(?<=\s)(?P<bare>[A-Za-z][\w.\[\]-]*(?:[!~=]=[\w.*]+,)*[<>]=?\d[\w.]*(?:,[!~=<>]=?[\w.*]+)*)"""
+    rb"""'[^']*'|"(?:[^"\\]|\\.)*"|(?P<end>[;|]|&&)|(?<=\s)(?P<bare>[A-Za-z][\w.\[\]-]*(?:[!~=]=[\w.*]+,)*[<>]=?\d[\w.]*(?:,[!~=<>]=?[\w.*]+)*)"""
 )
-"""What is quoted already, or a requirement with a bound that is not."""
+"""What is quoted already, the end of a command, or a requirement with a bound that has no quotes."""
 
 
 def run_bits() -> Patch:

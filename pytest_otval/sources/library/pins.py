@@ -29,9 +29,10 @@ def pinned_bases(digests: Mapping[str, str]) -> Patch:
 
     def edited(task: TaskEditor, path: str) -> DockerfileEdit:
         file = DockerfileEdit(task, path)
+        stages = {one.args[2].lower() for one in file.file if one.kind == "FROM" and len(one.args) == 3}
         for instruction in file.file:
             name = _image_of(instruction)
-            if name in digests:
+            if name in digests and name not in stages:
                 start, end = file.span(instruction)
                 found = re.search(rf"(?<![\w./:@-]){re.escape(name)}(?![\w./:@-])".encode(), file.source[start:end])
                 assert found is not None, "the parser has it from there"
