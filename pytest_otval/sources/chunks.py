@@ -37,13 +37,15 @@ def stay_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def make_chunk(chunk: Chunk, patches: Sequence[Patch], dataset: str) -> tuple[Path, list[Outcome]]:
+def make_chunk(chunk: Chunk, patches: Sequence[Patch], dataset: str, scratch: Path) -> tuple[Path, list[Outcome]]:
     """Return a file with the packed tasks of a chunk, for ``packed_in``, and what became of each task.
+
+    The folder of one task after the other is below ``scratch``.
 
     Raises OSError, SourceError where the source changed meanwhile.
     """
-    work = chunk.file.with_name(f"{chunk.file.name}.{chunk.offset}")
-    out = work.with_name(f"{work.name}.made")
+    out = chunk.file.with_name(f"{chunk.file.name}.{chunk.offset}")
+    work = scratch / out.name
     outcomes: list[Outcome] = []
     with out.open("wb") as made:
         for task, source in _tasks(chunk):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -48,19 +48,27 @@ class TaskEditor:
     def all_or_nothing(self) -> Iterator[None]:
         """Take back every change that is made within, where it ends with a PatchError."""
         self._kept = {}
-        with tempfile.TemporaryDirectory(prefix=".otval-undo-", dir=self.folder.parent) as scratch:
-            self._scratch = Path(scratch)
-            try:
-                yield
-            except PatchError:
-                for place, kept in self._kept.items():
-                    place.unlink(missing_ok=True)
-                    if kept is not None:
-                        place.parent.mkdir(parents=True, exist_ok=True)
-                        kept.rename(place)
-                raise
-            finally:
-                self._kept = None
+        try:
+            yield
+        except PatchError:
+            for place, kept in self._kept.items():
+                place.unlink(missing_ok=True)
+                if kept is not None:
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    kept.rename(place)
+            raise
+        finally:
+            for kept in self._kept.values():
+                if kept is not None:
+                    kept.unlink(missing_ok=True)
+            self._kept = None
+
+    def changed(self) -> list[str]:
+        """Return the paths at which something else lies than when ``all_or_nothing`` began, sorted."""
+        places = (self._kept or {}).items()
+        return sorted(
+            place.relative_to(self.folder).as_posix() for place, kept in places if _facts(place) != _facts(kept)
+        )
 
     def _clear(self, place: Path) -> None:
         """Make room for what comes to lie at a place: what lies there may be a link or a pipe."""
@@ -70,7 +78,7 @@ class TaskEditor:
         if self._kept is None or place in self._kept:
             place.unlink(missing_ok=True)
             return
-        kept = self._scratch / str(len(self._kept)) if there else None
+        kept = self.folder.with_name(f".{self.name}.undo-{len(self._kept)}") if there else None
         self._kept[place] = kept
         if kept is not None:
             place.rename(kept)
@@ -157,6 +165,21 @@ class TaskEditor:
             if place.is_symlink() or (os.path.lexists(place) and not place.is_dir()):
                 raise PatchError(f"{printable(path)} lies behind what is no folder")
         return place / parts[-1]
+
+
+def _facts(place: Path | None) -> tuple[int, bytes] | None:
+    """Return what lies at a place: type and exec bit, and content or goal; None for nothing."""
+    try:
+        if place is None:
+            return None
+        mode = place.lstat().st_mode
+        if stat.S_ISREG(mode):
+            return stat.S_IFREG | mode & stat.S_IXUSR, read_regular(place, MAX_BYTES)
+        return stat.S_IFMT(mode), os.fsencode(place.readlink()) if stat.S_ISLNK(mode) else b""
+    except FileNotFoundError:
+        return None
+    except (OSError, NotReadableError):
+        return 0, b""
 
 
 class TomlEdit:

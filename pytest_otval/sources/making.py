@@ -24,12 +24,12 @@ from pytest_otval.checks.version import package_version
 from pytest_otval.core import OtvalUsageError
 from pytest_otval.images.locks import half_name, locked_now, sweep_half, write_whole
 from pytest_otval.runtimes.named import NotNamedError, with_named_before
-from pytest_otval.sandbox.leftovers import OwnScratch, sweep
 from pytest_otval.sources.adapters.base import Refused
 from pytest_otval.sources.chunks import Outcome, make_chunk, packed_in, stay_with_parent
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.parts import CHUNK_TASKS, MIN_TASKS, Chunk, Part, Spool, Tasks
 from pytest_otval.sources.patches import Patch
+from pytest_otval.sources.place import own_scratch, quick_scratch
 from pytest_otval.sources.provenance import Made, Origin, Prepared, lines_of, read_lines
 from pytest_otval.task.buildkit import may_fork
 from pytest_otval.task.dataset import DATASET_TOML
@@ -91,8 +91,12 @@ def make(
     sweep_half(work / DATA)
     known = [work / DATA, target / DATA]
     count = processes or len(os.sched_getaffinity(0))
-    with _scratch() as own, _pool(patches, target.name, count) as pool:
-        spool = Spool(origin.recipe, own)
+    with (
+        own_scratch(scratch()) as disk,
+        own_scratch(quick_scratch(count)) as quick,
+        _pool(patches, target.name, quick, count) as pool,
+    ):
+        spool = Spool(origin.recipe, disk)
         for ready in _in_parallel(spool.parts(tasks), known, pool, count):
             tasks_of_part, refused_then = ready.put(work / DATA, len(prepared.parts))
             prepared.add(ready.key, ready.known is None, tasks_of_part, refused_then)
@@ -103,23 +107,8 @@ def make(
     return prepared
 
 
-@contextmanager
-def _scratch() -> Iterator[Path]:
-    """Give an empty folder on the node; what killed processes left there is removed."""
-    base = scratch() / "prepare"
-    base.mkdir(exist_ok=True)
-    sweep(base, shutil.rmtree)
-    own = OwnScratch(base)
-    folder = own.new("tasks")
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        own.close()
-
-
-_WORK: tuple[Sequence[Patch], str] = ((), "")
-"""Patches and dataset: functions of a patch.py cannot be sent to the other processes, which are forks of this one."""
+_WORK: tuple[Sequence[Patch], str, Path] = ((), "", Path())
+"""Patches, dataset, scratch: functions of a patch.py cannot be sent to other processes, which are forks of this one."""
 
 
 class _Here(Executor):
@@ -132,10 +121,10 @@ class _Here(Executor):
 
 
 @contextmanager
-def _pool(patches: Sequence[Patch], dataset: str, count: int) -> Iterator[Executor]:
+def _pool(patches: Sequence[Patch], dataset: str, scratch: Path, count: int) -> Iterator[Executor]:
     """Give processes that make chunks; this one where no other can be had."""
     global _WORK
-    _WORK = (patches, dataset)
+    _WORK = (patches, dataset, scratch)
     if not may_fork():
         yield _Here()
         return

@@ -71,6 +71,14 @@ class ScriptEdit:
         self._editor.write(self.path, text)
 
 
+def readable(task: TaskEditor, path: str) -> ScriptEdit | None:
+    """Return a script that can be edited; None for what is none."""
+    try:
+        return ScriptEdit(task, path)
+    except PatchError:
+        return None
+
+
 def whole_lines(source: bytes, start: int, end: int) -> tuple[int, int]:
     """Return where the lines begin and end that nothing but a piece stands on; the piece where there are none."""
     first = source.rfind(b"\n", 0, start) + 1

@@ -97,7 +97,7 @@ def main() -> None:
         run(dataset, workspace, "prepare")
         run(dataset, workspace, "status")
         rows = parquet.read_table(source)
-        parquet.write_table(pyarrow.concat_tables([rows[: chosen.rows // 2], rows[chosen.rows // 2 + 1 :]]), source)
+        parquet.write_table(pyarrow.concat_tables([rows[: chosen.rows // 2 + 1], rows[chosen.rows // 2 + 2 :]]), source)
         run(dataset, workspace, "prepare")
 
 

@@ -116,7 +116,7 @@ def test_finding_by_finding(compare, before, after, became):
 
 def test_to_pay_for_nothing_is_worse_than_no_reward(compare):
     (one,) = compare([line("a", "noop", "no-reward")], [line("a", "noop", "wrong-reward")])
-    assert (one.became, one.new) == ("regressed", ["paid nothing"])
+    assert (one.became, one.new) == ("regressed", ["paid for doing nothing"])
     (one,) = compare([line("a", "noop", "wrong-reward")], [line("a", "noop", "wrong-reward")])
     assert one.became == "still broken"
 
@@ -130,6 +130,8 @@ def test_to_pay_for_nothing_is_worse_than_no_reward(compare):
         (FLAKY, STABLE, "flaky"),
         (STABLE, RARE, "regressed"),
         (RARE, STABLE, "improved"),
+        (FLAKY, line("a", reason="image-failed"), "regressed"),
+        (line("a", reason="image-failed"), FLAKY, "improved"),
         # One attempt says little.
         (line("a"), RARE, "flaky"),
     ],

@@ -138,6 +138,33 @@ def test_what_is_made_depends_on_the_runtime(runtime):
     assert library.hardened_tests().inputs() == f"{NAME}-0123456789ab@sha256:{'a' * 64}"
 
 
+def test_a_grader_runs_in_the_runtime(task, runtime):
+    runtime("yaml")
+    lines = "cd /app\nif timeout 9 python3 -u /tests/grade.py --all; then\n  echo 1 > /logs/verifier/reward.txt\nfi\n"
+    editor = task(f"#!/bin/bash\n{lines}", **{"tests/grade.py": "import json, yaml\n"})
+    assert apply(editor, [library.isolated_graders()]).applied == ["isolated-graders"]
+    assert 'timeout 9 "${OT_PYTHON:-python3}" -I -u /tests/grade.py --all; then' in editor.text("tests/test.sh")
+    assert f'"id": "{NAME}-0123456789ab"' in editor.text(f"tests/{VERIFIER_JSON}")
+
+
+@pytest.mark.parametrize(
+    ("line", "grader"),
+    [
+        ("python3 /tests/grade.py", "import product\n"),
+        ("python3 /tests/grade.py", "import helper\n"),
+        ("python3 /tests/grade.py", "import subprocess, sys\nsubprocess.run([sys.executable, '/app/x.py'])\n"),
+        ("python3 -W error /tests/grade.py", ""),
+        ("python3 /app/grade.py", ""),
+        ("/opt/venv/bin/python3 /tests/grade.py", ""),
+    ],
+)
+def test_a_grader_that_may_need_its_own_python_stays(task, runtime, line, grader):
+    runtime()
+    editor = task(f"#!/bin/bash\n{line}\n{BY_STATUS}", **{"tests/grade.py": grader, "tests/helper.py": ""})
+    outcome = apply(editor, [library.isolated_graders()])
+    assert (outcome.applied, outcome.trouble) == ([], [])
+
+
 def test_a_grader_in_the_agents_folder_comes_from_tests(task):
     grader = {"environment/Dockerfile": "FROM debian:12\nWORKDIR /app\nCOPY grade.py /app/\n"}
     files = {**grader, "environment/grade.py": "raise SystemExit(1)\n", "tests/grade.py": "raise SystemExit(0)\n"}
