@@ -71,7 +71,7 @@ class Facts:
         """Modules that the tests import and that are neither Python's own nor pytest nor files of /tests."""
         python = [source.text for path, source in self.tests.items() if path.endswith(".py")]
         own = {part for path in self.tests for part in path.removesuffix(".py").split("/")}
-        found = set().union(*map(_imports, python)) - own
+        found = set().union(*map(modules_of, python)) - own
         # What the tests' own Python is told to run needs what that needs.
         started = any("sys.executable" in text for text in python)
         return _foreign(found | (self._of_product if started else set()))
@@ -144,7 +144,7 @@ class Facts:
         return None
 
 
-def _imports(text: str) -> set[str]:
+def modules_of(text: str) -> set[str]:
     """Return the modules a Python file imports, by their first part."""
     module = parse_python(text)
     if module is None:

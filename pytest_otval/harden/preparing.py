@@ -10,10 +10,11 @@ from tree_sitter import Node as Syntax
 
 from pytest_otval.harden.tree import Command, Edits, commands, is_guarded, nodes, plain_words, to_text
 
-_STATEMENTS = frozenset(("command", "redirected_statement", "list", "pipeline", "negated_command"))
+_STATEMENTS = frozenset(("command", "redirected_statement", "list", "pipeline", "negated_command", "if_statement"))
 _TOOLS = frozenset(("curl", "wget", "ca-certificates", "python3-pip", "python3-venv", "python3-pytest", "pip", "uv"))
 _PACKAGE = re.compile(r"(?:pytest|pytest-[\w-]*ctrf|pytest-json-ctrf|pip|uv)(?:[=<>~!\[].*)?")
 _BESIDE = frozenset(("true", ":", "tail", "head", "exit", "echo", "cat"))
+_LISTS = re.compile(r"-[rf]+|/var/lib/apt/lists(?:/\*|/)?")
 _SHELLS = frozenset(("sh", "bash"))
 _NOWHERE = frozenset((b"/dev/null", b"/dev/stdout", b"/dev/stderr"))
 _REDIRECTS = frozenset(("file_redirect", "heredoc_redirect", "herestring_redirect"))
@@ -62,6 +63,8 @@ def without_alternatives(root: Syntax, source: bytes, edits: Edits) -> None:
 def _only_prepares(statement: Syntax, distributions: Set[str]) -> bool:
     found = list(commands(statement))
     prepare = [_prepares(one, distributions) for one in found]
+    if to_text(statement.text or b"").startswith((BEGIN, GIVEN)):
+        return False
     prepares = any(prepare) and all(does or _is_beside(one) for does, one in zip(prepare, found, strict=True))
     return prepares and not any(_leaves_something(node, distributions) for node in nodes(statement))
 
@@ -69,7 +72,9 @@ def _only_prepares(statement: Syntax, distributions: Set[str]) -> bool:
 def _is_beside(command: Command) -> bool:
     """Whether a command may go where what fetches pytest goes: a shell only where it runs what is piped to it."""
     texts = command.texts
-    return texts[0] in _BESIDE or (texts[0] in _SHELLS and (not texts[1:] or texts[1] in ("-s", "-")))
+    asks = texts[:1] == ["command"] and texts[1:2] in (["-v"], ["-V"])
+    cleans = texts[:1] == ["rm"] and all(_LISTS.fullmatch(text) for text in texts[1:])
+    return asks or cleans or texts[0] in _BESIDE or (texts[0] in _SHELLS and (not texts[1:] or texts[1] in ("-s", "-")))
 
 
 def _leaves_something(node: Syntax, distributions: Set[str]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_otval.core import printable
+from pytest_otval.report.markdown import literal
 from pytest_otval.report.matrix import matrix_of, table_lines
 from pytest_otval.report.results import Results, Row, stage_order
 from pytest_otval.sources.adapters.base import Refused
@@ -33,7 +34,7 @@ def card(
     kept = [one for one in tasks if one.kept]
     archived = len(tasks) - len(kept)
     yield from _head(origin.licence)
-    yield f"# {_cell(name)}"
+    yield f"# {literal(name)}"
     yield ""
     yield f"{len(kept)} tasks in Harbor's format that were asked, in real containers, and answered as they should, and"
     yield f"{archived} that did not (`archived/`). `pytest` with pytest_otval takes this folder as it is."
@@ -44,7 +45,8 @@ def card(
     yield from ("", "## Made with", "")
     for one in results:
         versions = ", ".join(f"{tool} {number}" for tool, number in sorted(one.facts.get("versions", {}).items()))
-        yield f"- run {_cell(one.run.name)}: {_cell(versions)}, flavour {_cell(str(one.facts.get('flavour', '')))}"
+        flavour = literal(str(one.facts.get("flavour", "")))
+        yield f"- run {literal(one.run.name)}: {literal(versions)}, flavour {flavour}"
     counted = ", ".join(f"{len(found)} {kind}" for kind, found in references.items())
     yield f"- {counted}, by digest and file name in `evidence/references.json`"
     yield from _licences(origin, tasks)
@@ -66,7 +68,7 @@ def _evidence(rows: Sequence[Row]) -> Iterator[str]:
     for stage, by in _by_stage(rows):
         asked, passed = by.total() - by["n/a"], by["pass"]
         low, high = interval(passed, asked) if asked else (0.0, 1.0)
-        yield f"| {_cell(stage)} | {asked} | {passed} | {low:.1%} to {high:.1%} | {by['n/a']} |"
+        yield f"| {literal(stage)} | {asked} | {passed} | {low:.1%} to {high:.1%} | {by['n/a']} |"
     attacked = [dict(row.attacks) for row in rows if row.attacks]
     if attacked:
         paid = sum("paid" in cells.values() for cells in attacked)
@@ -74,7 +76,7 @@ def _evidence(rows: Sequence[Row]) -> Iterator[str]:
         yield from table_lines(matrix_of(rows))
     levels = Counter(row.isolation for row in rows if row.isolation)
     if levels:
-        yield from ("", "Isolation: " + ", ".join(f"{_cell(level)} {count}" for level, count in levels.most_common()))
+        yield from ("", "Isolation: " + ", ".join(f"{literal(level)} {count}" for level, count in levels.most_common()))
 
 
 def _by_stage(rows: Iterable[Row]) -> list[tuple[str, Counter[str]]]:
@@ -92,14 +94,14 @@ def _failures(tasks: Sequence[Published]) -> Iterator[str]:
         if not one.kept:
             bad.setdefault(one.fate.category, []).append(one.name)
     for category, names in sorted(bad.items(), key=lambda item: -len(item[1])):
-        yield f"- {_cell(category)}: {_named(names)}"
+        yield f"- {literal(category)}: {_named(names)}"
     if not bad:
         yield "None."
 
 
 def _named(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"{', '.join(map(_cell, names[:MOST_NAMED]))}{more}"
+    return f"{', '.join(map(literal, names[:MOST_NAMED]))}{more}"
 
 
 def _patches(tasks: Sequence[Published], refused: Sequence[Refused]) -> Iterator[str]:
@@ -107,10 +109,10 @@ def _patches(tasks: Sequence[Published], refused: Sequence[Refused]) -> Iterator
     applied = Counter(patch for one in tasks for patch in one.patches)
     if applied:
         yield from ("", "## Patches", "", "| patch | tasks |", "|---|---|")
-        yield from (f"| {_cell(patch)} | {count} |" for patch, count in sorted(applied.items()))
+        yield from (f"| {literal(patch)} | {count} |" for patch, count in sorted(applied.items()))
     if refused:
         reasons = Counter(one.reason for one in refused)
-        said = ", ".join(f"{_cell(reason)} {count}" for reason, count in sorted(reasons.items()))
+        said = ", ".join(f"{literal(reason)} {count}" for reason, count in sorted(reasons.items()))
         yield from ("", f"Records of the source that gave no task: {said} (`evidence/provenance.jsonl`).")
 
 
@@ -118,7 +120,7 @@ def _harbor(kept: Sequence[Published]) -> Iterator[str]:
     """Yield which tasks Harbor's manifest lacks."""
     lines = refusals(kept)
     if lines:
-        yield from ("", "## Not in Harbor's manifest", "", *(f"- {_cell(line)}" for line in lines[:MOST_NAMED]))
+        yield from ("", "## Not in Harbor's manifest", "", *(f"- {literal(line)}" for line in lines[:MOST_NAMED]))
         if len(lines) > MOST_NAMED:
             yield f"- and {len(lines) - MOST_NAMED} more"
 
@@ -126,14 +128,9 @@ def _harbor(kept: Sequence[Published]) -> Iterator[str]:
 def _licences(origin: Source, tasks: Sequence[Published]) -> Iterator[str]:
     yield from ("", "## Origin and licence", "")
     facts = origin.model_dump(exclude={"licence"}, exclude_defaults=True)
-    yield f"- from {', '.join(_cell(f'{key} {value}') for key, value in facts.items())}"
-    yield f"- {_cell(origin.licence or 'Its licence is not known: ask where the tasks come from.')}"
+    yield f"- from {', '.join(literal(f'{key} {value}') for key, value in facts.items())}"
+    yield f"- {literal(origin.licence or 'Its licence is not known: ask where the tasks come from.')}"
     own = Counter(one.licence for one in tasks if one.licence)
     if own:
-        said = ", ".join(f"{_cell(licence)} {count}" for licence, count in own.most_common())
+        said = ", ".join(f"{literal(licence)} {count}" for licence, count in own.most_common())
         yield f"- licences that tasks name themselves: {said}; {len(tasks) - own.total()} name none (column `licence`)"
-
-
-def _cell(text: str) -> str:
-    """Return a text of a task as Markdown that says just that."""
-    return "".join(f"\\{char}" if char in "\\`*_{}[]<>()#+!|" else char for char in printable(text))

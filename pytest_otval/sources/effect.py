@@ -18,7 +18,7 @@ Patches = tuple[str, ...]
 Key = tuple[str, str]
 """Task and stage."""
 NOOP, ADVERSARY = "noop", "adversary"
-PAID, NOTHING = "paid ", "nothing"
+PAID, NOTHING = "paid ", "for doing nothing"
 """Faults of a verifier: what it pays for."""
 
 
@@ -36,6 +36,11 @@ class Answer:
         row = self.row
         tried = any(cell != "not-applied" for _, cell in row.attacks) or (row.stage, row.verdict) == (NOOP, "fail")
         return row.verdict in ("pass", "n/a") or tried or bool(self.faults)
+
+    @property
+    def works(self) -> int:
+        """How often it gives the expected answer: 0 never, 1 sometimes, 2 always."""
+        return 2 if self.row.verdict == "pass" else int(self.row.flaky)
 
     @property
     def rate(self) -> tuple[float, float]:
@@ -114,7 +119,8 @@ def became(before: Answer | None, after: Answer) -> Became:
     """Compare two answers about one item."""
     if before is None or "error" in (before.row.verdict, after.row.verdict):
         return "no answer"
-    if before.row.flaky or after.row.flaky:
+    verdicts = {before.row.verdict, after.row.verdict}
+    if (before.row.flaky or after.row.flaky) and verdicts <= {"pass", "fail"}:
         return _by_rates(before.rate, after.rate)
     if after.faults - before.faults and before.looked:
         return "regressed"
@@ -129,16 +135,13 @@ def _by_rates(before: tuple[float, float], after: tuple[float, float]) -> Became
 
 
 def _by_verdicts(before: Answer, after: Answer) -> Became:
-    good_before, good_after = before.row.verdict == "pass", after.row.verdict == "pass"
-    if good_before and not good_after:
-        return "regressed"
-    if good_after and not good_before:
-        return "fixed"
+    if after.works != before.works:
+        return "regressed" if after.works < before.works else "fixed" if after.row.verdict == "pass" else "improved"
     if before.faults - after.faults:
         return "improved"
     # A question that did not apply, and still does not, is no fault.
     same_na = before.row.verdict == after.row.verdict == "n/a"
-    return "unchanged" if good_after or same_na else "still broken"
+    return "unchanged" if after.row.verdict == "pass" or same_na else "still broken"
 
 
 def confirmed(one: Effect, before: Answer | None, after: Answer | None) -> Effect:

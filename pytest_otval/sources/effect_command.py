@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_otval.core import OtvalUsageError
+from pytest_otval.report.markdown import between_marks, put_between_marks
 from pytest_otval.report.text import one_line
 from pytest_otval.sources.effect import Effect, confirmed, effects, read_answers, regressed
 from pytest_otval.sources.effect_forms import AFTER, BEFORE, Form, Forms, alone
-from pytest_otval.sources.effect_tables import attack_table, joint, markdown, readme_parts, table, write_readme
+from pytest_otval.sources.effect_tables import MARK, attack_table, joint, markdown, table
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.patches import Patch
 from pytest_otval.sources.told import Told
@@ -57,6 +58,8 @@ class Compared:
     found: list[Effect] = field(default_factory=list)
     trouble: list[str] = field(default_factory=list)
     """A line for each patch that could not be applied."""
+    notes: list[str] = field(default_factory=list)
+    """A line for each that cannot be applied alone."""
 
     def lines(self) -> Iterator[str]:
         """Yield what README.md says, as Markdown."""
@@ -84,7 +87,7 @@ def run(dataset: PatchedDataset, arguments: argparse.Namespace) -> int:
 
         print(f"\nhtml: {write_pages(dataset.name, compared, arguments.html)}")
     if arguments.readme:
-        write_readme(dataset.folder / README, compared.lines())
+        put_between_marks(dataset.folder / README, MARK, compared.lines())
     return _status(compared)
 
 
@@ -99,7 +102,7 @@ def _require(dataset: PatchedDataset, arguments: argparse.Namespace) -> None:
 
         require_free(arguments.html)
     if arguments.readme:
-        readme_parts(dataset.folder / README)
+        between_marks(dataset.folder / README, MARK, [])
 
 
 def _compared(dataset: PatchedDataset, forms: Forms, arguments: argparse.Namespace, told: Told) -> Compared:
@@ -116,9 +119,8 @@ def _compared(dataset: PatchedDataset, forms: Forms, arguments: argparse.Namespa
     pairs = [(after, runs[1])]
     for form in _each(forms, patches, after, compared) if arguments.each else ():
         pairs.append((form, forms.ask(form, sorted(form.applied), stages, arguments.repeat)))
-    for form, asked in pairs:
-        found = effects(old, read_answers(asked), form.applied)
-        compared.found += _confirmed(forms, before, form, found, max(CONFIRMING, arguments.repeat))
+    found = [(form, effects(old, read_answers(asked), form.applied)) for form, asked in pairs]
+    compared.found = list(_confirmed(forms, before, found, max(CONFIRMING, arguments.repeat)))
     return compared
 
 
@@ -129,25 +131,28 @@ def _each(forms: Forms, patches: tuple[Patch, ...], after: Form, compared: Compa
         if not names:
             continue
         form, prepared = forms.make(f"alone-{patch.id}", alone(patches, patch), names)
-        compared.trouble += [f"alone, {line}" for line in prepared.trouble()]
+        compared.notes += prepared.trouble()
         told_apart = {task: ids for task, ids in form.applied.items() if ids != after.applied[task]}
         told_apart = {task: ids for task, ids in told_apart.items() if patch.id in ids}
         if told_apart:
             yield Form(form.name, form.folder, told_apart)
 
 
-def _confirmed(forms: Forms, before: Form, form: Form, found: list[Effect], repeat: int) -> list[Effect]:
-    """Ask again what seems to have regressed, on both sides: one answer may be chance."""
-    worse = regressed(found)
-    if not worse:
-        return found
-    old, new = (forms.ask_again(one, worse, repeat) for one in (before, form))
-    seem = {one.key for one in worse}
-    return [confirmed(one, old.get(one.key), new.get(one.key)) if one.key in seem else one for one in found]
+def _confirmed(forms: Forms, before: Form, found: Sequence[tuple[Form, list[Effect]]], repeat: int) -> Iterator[Effect]:
+    """Yield all items; what seems to have regressed is asked again first, on both sides: one answer may be chance."""
+    worse = {one.key: one for _, of_form in found for one in regressed(of_form)}
+    old = forms.ask_again(before, list(worse.values()), repeat) if worse else {}
+    for form, of_form in found:
+        seem = regressed(of_form)
+        new = forms.ask_again(form, seem, repeat) if seem else {}
+        for one in of_form:
+            yield confirmed(one, old.get(one.key), new.get(one.key)) if one.became == "regressed" else one
 
 
 def _status(compared: Compared) -> int:
     worse = regressed(compared.found)
+    for line in compared.notes[:_SHOWN]:
+        print(f"cannot be told apart: {line}")
     for line in compared.trouble[:_SHOWN]:
         print(f"error: {line}")
     for one in worse[:_SHOWN]:

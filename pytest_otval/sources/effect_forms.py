@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -46,7 +47,7 @@ class Forms:
         self._say = say
         self._work = dataset.workspace.datasets / f".{dataset.name}.effect"
         self._asked = 0
-        self._began = time.strftime("%Y%m%d-%H%M%S")
+        self._named = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
 
     def make(self, name: str, patches: Sequence[Patch], only: Collection[str] | None = None) -> tuple[Form, Prepared]:
         """Make a form, of the tasks named ``only`` or of all. Raises SourceError, OtvalUsageError."""
@@ -55,7 +56,7 @@ class Forms:
         target.parent.mkdir(parents=True, exist_ok=True)
         origin, tasks = dataset.origin(self._selection)
         origin = replace(origin, recipe=f"{origin.recipe} {[patch.id for patch in patches]}")
-        prepared = make(_named(tasks, only), patches, origin, dataset.folder, target, self._say)
+        prepared = make(_only(tasks, only), patches, origin, dataset.folder, target, self._say)
         return Form(name, target, {task.name: task.patches for task in prepared.tasks if task.patches}), prepared
 
     def ask(self, form: Form, names: Iterable[str], stages: Sequence[str], repeat: int) -> Path:
@@ -74,7 +75,7 @@ class Forms:
         """Run a pytest of its own. Raises SourceError where it did not come to its end."""
         # Among the runs of the workspace, where answers are looked for when they are reused.
         self._asked += 1
-        out = self._dataset.workspace.runs / f"{self._began}-{os.getpid()}-{self._asked}-effect-{form.name}"
+        out = self._dataset.workspace.runs / f"{self._named}-{self._asked:02}-effect-{form.name}"
         # One line a task: a command line is not long enough for all tasks of a large dataset.
         file = form.folder.parent / "arguments"
         file.write_text("".join(f"{argument}\n" for argument in arguments))
@@ -90,7 +91,7 @@ class Forms:
         return out
 
 
-def _named(tasks: Tasks, only: Collection[str] | None) -> Tasks:
+def _only(tasks: Tasks, only: Collection[str] | None) -> Tasks:
     return tasks if only is None else (task for task in tasks if task.name in only)
 
 

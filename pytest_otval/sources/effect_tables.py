@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
-from pytest_otval.core import OtvalUsageError
+from pytest_otval.report.markdown import literal
+from pytest_otval.report.markdown import table as markdown_table
 from pytest_otval.report.results import stage_order
-from pytest_otval.report.text import one_line
 from pytest_otval.sources.effect import ADVERSARY, COLUMNS, PAID, Became, Effect
 
 Table = list[tuple[str, ...]]
 """Rows of texts, a header first."""
-BEGIN, END = "<!-- effect -->", "<!-- /effect -->"
-"""Between these lines of README.md stand the tables."""
+MARK = "effect"
+"""Names the marks between which the tables stand in README.md."""
 
 
 def table(found: Iterable[Effect]) -> Table:
@@ -49,25 +48,6 @@ def _named(one: Effect) -> str:
     return " + ".join(one.patches)
 
 
-def markdown(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def markdown(rows: Table) -> Iterator[str]:
     """Yield the lines of a table."""
-    for number, row in enumerate(rows):
-        yield f"| {' | '.join(one_line(cell) for cell in row)} |"
-        if number == 0:
-            yield f"|{'---|' * len(row)}"
-
-
-def readme_parts(readme: Path) -> tuple[str, str]:
-    """Return what stands before and behind the marks of a README. Raises OtvalUsageError where it has none."""
-    text = readme.read_text() if readme.is_file() else ""
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise OtvalUsageError(f"{readme} has no place for the table: write {BEGIN} and {END} into it")
-    return head, tail
-
-
-def write_readme(readme: Path, lines: Iterable[str]) -> None:
-    """Put lines between the marks of a README. Raises OtvalUsageError where it has none."""
-    head, tail = readme_parts(readme)
-    readme.write_text("\n".join([f"{head}{BEGIN}", *lines, f"{END}{tail}"]))
+    return markdown_table([literal(cell) for cell in row] for row in rows)

@@ -7,9 +7,9 @@ archived/archived.parquet     the same, and category (a reason class) and reason
 evidence/verdicts.parquet     a row for each result
 evidence/references.json      images and runtimes that the results were had with
 evidence/provenance.jsonl     what prepare wrote down
-harbor/NAME/                  with folders: a dataset folder that Harbor reads
 
-The folder is a dataset itself: its tasks are those of data/, and pytest takes it as it is.
+It is a dataset itself: its tasks are those of data/, and pytest takes it as it is. Harbor reads tasks that are folders
+beside dataset.toml, so those are another folder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import json
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,6 @@ from pytest_otval.task.source import TaskSource
 CARD = "README.md"
 KEPT, ARCHIVED = "data/kept.parquet", "archived/archived.parquet"
 VERDICTS, REFERENCES, EVIDENCE = "evidence/verdicts.parquet", "evidence/references.json", "evidence"
-HARBOR = "harbor"
 _OF_TASKS = ("digest", "licence", "patches")
 _COLUMNS = (
     *("id", "task", "stage", "verdict", "reason", "headline", "score", "seconds"),
@@ -68,22 +67,23 @@ class Export:
         return [row for one in self.results for row in one.rows]
 
 
-def export(what: Export, out: Path, folders: bool = False, bundles: Sequence[Path] = ()) -> list[Published]:
+def export(what: Export, out: Path, folders: Path | None = None, bundles: Sequence[Path] = ()) -> list[Published]:
     """Write all files into a new folder and return what was published.
 
-    ``bundles`` are folders with files of images and runtimes, which are named. Raises OtvalUsageError, Conclusion for a
-    task that cannot be unpacked, OSError.
+    ``folders`` is a new folder for a dataset as Harbor reads it; ``bundles`` have files of images and runtimes, which
+    are named. Raises OtvalUsageError, Conclusion for a task that cannot be unpacked.
     """
     missing = [task for task in what.wanted if not what.source.has(task)]
     if missing:
         raise OtvalUsageError(f"results name {missing[0]}, which the dataset does not have: run its tasks again")
-    with _new(out) as part:
-        tasks = _tasks(what, part, folders)
+    with ExitStack() as stack:
+        part = stack.enter_context(_new(out))
+        harbor = stack.enter_context(_new(folders)) if folders else None
+        tasks = _tasks(what, part, harbor)
         kept = [one for one in tasks if one.kept]
         write_manifest(what.dataset, what.name, kept, part)
-        if folders:
-            (part / HARBOR / what.name).mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(part / DATASET_TOML, part / HARBOR / what.name / DATASET_TOML)
+        if harbor:
+            shutil.copyfile(part / DATASET_TOML, harbor / DATASET_TOML)
         (part / EVIDENCE).mkdir()
         _verdicts(what.rows, part / VERDICTS)
         references = _references(what.results, bundles)
@@ -110,8 +110,8 @@ def _new(out: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _tasks(what: Export, out: Path, folders: bool) -> list[Published]:
-    """Write both files of tasks, and folders of those that are kept."""
+def _tasks(what: Export, out: Path, harbor: Path | None) -> list[Published]:
+    """Write both files of tasks, and into ``harbor`` folders of those that are kept."""
     asked: dict[str, set[str]] = defaultdict(set)
     for row in what.rows:
         if row.task_digest:
@@ -134,8 +134,8 @@ def _tasks(what: Export, out: Path, folders: bool) -> list[Published]:
                 keep(name, folder, *facts)
             else:
                 archive(name, folder, *facts, fate.category, fate.reason)
-            if folders and one.kept:
-                _copy(folder, out / HARBOR / what.name / name)
+            if harbor and one.kept:
+                _copy(folder, harbor / name)
             if folder.is_relative_to(scratch):
                 shutil.rmtree(folder, ignore_errors=True)
             found.append(one)

@@ -28,9 +28,7 @@ def add_options(export: argparse.ArgumentParser) -> None:
     export.add_argument("out", type=Path, metavar="DIR", help="a new folder")
     export.add_argument("--run", action="append", default=[], metavar="RUN", help="of these runs (default: latest)")
     export.add_argument("--select", metavar="EXPR", help="only tasks with a result that EXPR selects")
-    export.add_argument(
-        "--folders", action="store_true", help="tasks that are kept as folders, too, as Harbor reads them"
-    )
+    export.add_argument("--folders", type=Path, metavar="DIR", help="write a dataset as Harbor reads it, too")
     export.add_argument(
         "--bundle", action="append", type=Path, default=[], metavar="DIR", help="name what images and runtimes it has"
     )

@@ -161,6 +161,10 @@ def test_where_nobody_knows_what_the_given_python_is(harden):
         "pip install pytest && bash /tests/run.sh",
         "pip install pytest && sh -s /app < /tests/run.sh",
         "pip install pytest && DONE=1",
+        "if ! command -v uv; then pip install uv; else rm -rf /app/x; fi",
+        "if ! command -v uv; then pip install uv; export A=1; fi",
+        "if command rm x; then pip install uv; fi",
+        "apt-get update && apt-get install -y curl && rm -rf /var/lib/apt/lists/* /app/x",
     ],
 )
 def test_statements_that_do_more_than_fetch_pytest_stay(harden, statement):
@@ -175,6 +179,9 @@ def test_statements_that_do_more_than_fetch_pytest_stay(harden, statement):
         "pip install pytest 2>&1 | tail -1 > /dev/null",
         "curl -LsSf https://astral.sh/uv/install.sh | sh -s -- -q",
         "UV_NO_MODIFY_PATH=1 pip install pytest",
+        "if ! command -v uvx >/dev/null 2>&1; then\n  curl -LsSf https://astral.sh/uv/install.sh | sh\nfi",
+        "command -v pytest > /dev/null || pip install pytest",
+        "apt-get update && apt-get install -y curl && rm -rf /var/lib/apt/lists/*",
     ],
 )
 def test_statements_that_only_fetch_pytest_are_guarded(harden, statement):

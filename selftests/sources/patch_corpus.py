@@ -38,6 +38,7 @@ def patches(versions: dict[str, str], bases: dict[str, str]) -> list[Patch]:
         library.kept_status(),
         library.installs_in_runtime(),
         library.hardened_tests(),
+        library.isolated_graders(),
         library.judges_restored(),
         library.reward_guard(),
         library.tests_out_of_image(),

@@ -4,9 +4,8 @@ from itertools import count
 
 import pytest
 
-from pytest_otval.core import OtvalUsageError
 from pytest_otval.sources.effect import confirmed, effects, read_answers
-from pytest_otval.sources.effect_tables import attack_table, joint, markdown, table, write_readme
+from pytest_otval.sources.effect_tables import attack_table, joint, markdown, table
 from selftests.report.ledgers import line, make_run
 
 CASES = [
@@ -117,7 +116,7 @@ def test_finding_by_finding(compare, before, after, became):
 
 def test_to_pay_for_nothing_is_worse_than_no_reward(compare):
     (one,) = compare([line("a", "noop", "no-reward")], [line("a", "noop", "wrong-reward")])
-    assert (one.became, one.new) == ("regressed", ["paid nothing"])
+    assert (one.became, one.new) == ("regressed", ["paid for doing nothing"])
     (one,) = compare([line("a", "noop", "wrong-reward")], [line("a", "noop", "wrong-reward")])
     assert one.became == "still broken"
 
@@ -131,6 +130,8 @@ def test_to_pay_for_nothing_is_worse_than_no_reward(compare):
         (FLAKY, STABLE, "flaky"),
         (STABLE, RARE, "regressed"),
         (RARE, STABLE, "improved"),
+        (FLAKY, line("a", reason="image-failed"), "regressed"),
+        (line("a", reason="image-failed"), FLAKY, "improved"),
         # One attempt says little.
         (line("a"), RARE, "flaky"),
     ],
@@ -193,14 +194,3 @@ def test_attacks_are_counted_before_and_now(compare):
         ("p", "y", "1", "1"),
     ]
     assert attack_table(compare([line("a")], [line("a")])) == []
-
-
-def test_the_readme_has_a_place_for_it(tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_text("# Mine\n<!-- effect -->\nold\n<!-- /effect -->\nend\n")
-    for _ in range(2):
-        write_readme(readme, ["| a |"])
-        assert readme.read_text() == "# Mine\n<!-- effect -->\n| a |\n<!-- /effect -->\nend\n"
-    readme.write_text("# Mine\n")
-    with pytest.raises(OtvalUsageError, match="has no place"):
-        write_readme(readme, [])

@@ -1,13 +1,15 @@
 """``patch.py effect`` over answers that are made up: what is asked of which task, and what is told."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from pytest_otval.report.results import read_results
-from pytest_otval.sources import effect_command, effect_forms
+from pytest_otval.sources import effect_forms
 from pytest_otval.sources.effect_forms import alone
 from pytest_otval.sources.files import SourceError
+from pytest_otval.sources.patches import Patch
 from pytest_otval.task.source import source_of
 from selftests.report.chromium import dom, needs_chromium
 from selftests.report.ledgers import line, make_run
@@ -28,7 +30,7 @@ def append(id, after=()):
     def needed(task):
         return task.name != "b" and id not in task.text("notes.txt")
 
-    return effect_command.Patch(id, "f", change, needed, after=after)
+    return Patch(id, "f", change, needed, after=after)
 
 
 class Stages:
@@ -121,8 +123,23 @@ def test_patches_of_one_task_are_told_apart_where_that_is_asked_for(effect):
     status, out, asked = effect(answer, "--stages", "noop", "--each", patches=patches)
     # The second alone is both: nothing is asked twice.
     assert [one[0] for one in asked if one[3]] == ["before", "after", "alone-one"]
+    assert [one[0] for one in asked if not one[3]] == ["before", "after"]
     assert "| one | noop | 0 | 0 | 0 | 0 | 0 | 2 | 0 |" in out
     assert status == 1
+
+
+def test_a_patch_that_needs_another_cannot_be_told_apart(effect):
+    second = append("two")
+    needed = second.needed
+    # It is of a file that the first one makes, which nobody said.
+    second = replace(second, needed=lambda task: task.has("made") and needed(task), tasks=("a",))
+    first = Patch(
+        "one", "f", lambda task: task.write("made", "x"), lambda task: task.name == "a" and not task.has("made")
+    )
+    status, out, asked = effect(good, "--stages", "noop", "--each", patches=[first, second])
+    assert status == 0
+    assert out[-1] == "cannot be told apart: a: two: is no longer needed: the source was repaired, remove the patch"
+    assert [one[0] for one in asked] == ["before", "after", "alone-one"]
 
 
 def test_a_patch_with_those_whose_files_it_changes():

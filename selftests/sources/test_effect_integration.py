@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 
 EXAMPLE = REPOSITORY / "docs" / "examples" / "effect"
 NOOP = "::noop"
-ATTACKS = "activate,environment-python,pytest-replaced,reward-json"
+ATTACK = "pytest-replaced"
 
 
 @pytest.fixture
@@ -58,16 +58,14 @@ def asked(run):
 
 
 def test_wrong_patches_are_told_by_task_and_stage(example, capfd):
-    words = ("effect", "--stages", "static,build,noop", "--each", "-n", "1")
-    status, out, _ = said(capfd, example("wrong.py"), *words)
+    status, out, _ = said(capfd, example("wrong.py"), "effect", "--stages", "static,build,noop", "-n", "1")
     assert status == 1
     assert regressions(out) == {
         ("total", "static", "strict-shell"),
         ("total", "noop", "strict-shell"),
         ("module", "build", "with-repository"),
-        *(("greeting", stage, "with-tool + generous") for stage in ("static", "noop")),
-        ("greeting", "static", "with-tool"),
-        *(("greeting", stage, "generous") for stage in ("static", "noop")),
+        ("greeting", "static", "with-tool + generous"),
+        ("greeting", "noop", "with-tool + generous"),
     }
     # One of them is repaired: nothing but its task is asked about again.
     script = example.scripts / "wrong.py"
@@ -83,17 +81,13 @@ def test_wrong_patches_are_told_by_task_and_stage(example, capfd):
 
 
 def test_what_hardening_gains(example, capfd, monkeypatch, verifier_runtime):
-    monkeypatch.setenv("PYTEST_ADDOPTS", f"--otval-attacks={ATTACKS}")
-    status, out, _ = said(capfd, example("patch.py"), "effect", "--stages", "static,oracle,noop,adversary", "-n", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"--otval-attacks={ATTACK}")
+    status, out, _ = said(capfd, example("patch.py"), "effect", "--stages", "noop,adversary", "-n", "1")
     assert status == 0
     counts = [line for line in out if line.startswith("| ") and " | 0 | 0 | 0 | 0 | 0 | 1 | 0 |" not in line][1:]
     assert counts == [
         "| hardened-tests | adversary | 1 | 0 | 0 | 0 | 0 | 0 | 0 |",
-        "| reward-guard | static | 1 | 0 | 0 | 0 | 0 | 0 | 0 |",
         "| reward-guard | noop | 1 | 0 | 0 | 0 | 0 | 0 | 0 |",
-        "| without-solution | static | 1 | 0 | 0 | 0 | 0 | 0 | 0 |",
         "| patch | attack | paid before | paid now |",
-        "| hardened-tests | activate | 1 | 0 |",
-        "| hardened-tests | environment-python | 1 | 0 |",
         "| hardened-tests | pytest-replaced | 1 | 0 |",
     ]

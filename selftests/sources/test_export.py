@@ -150,7 +150,8 @@ def make_results(run, folder):
 
 
 def test_as_folders_for_harbor(out, folder):
-    made = out(folders=True) / "harbor" / "set"
+    made = folder.parent / "harbor"
+    out(folders=made)
     assert sorted(path.name for path in made.iterdir()) == ["bare", "dataset.toml", "good"]
     for name in ("bare", "good"):
         assert task_digest(made / name) == task_digest(folder / "tasks" / name)
@@ -159,8 +160,8 @@ def test_as_folders_for_harbor(out, folder):
 def test_folders_cannot_hold_pipes(out, folder, run):
     os.mkfifo(folder / "tasks" / "good" / "pipe")
     with pytest.raises(OtvalUsageError, match="good has what is no file: leave out --folders"):
-        out(results=[make_results(run, folder)], folders=True)
-    assert not (folder.parent / "out").exists()
+        out(results=[make_results(run, folder)], folders=folder.parent / "harbor")
+    assert not {path.name for path in folder.parent.iterdir()} & {"out", "harbor", ".out.part", ".harbor.part"}
 
 
 def test_images_and_runtimes_are_named_by_digest_and_file(out, tmp_path):
@@ -282,12 +283,12 @@ def test_what_is_not_prepared_cannot_be_exported(small, capsys):
 
 @pytest.mark.parametrize(
     ("form", "adapter"),
-    [("out", "harbor"), ("out/data/kept.parquet", "harbor-parquet"), ("out/harbor/small", "harbor")],
+    [("out", "harbor"), ("out/data/kept.parquet", "harbor-parquet"), ("small", "harbor")],
 )
 def test_imported_again_every_digest_is_the_same(answered, small, capsys, tmp_path, form, adapter):
     """As a source of another dataset: the whole export, its file of tasks, or its folders."""
     dataset, words, digests = answered
-    assert said(capsys, dataset, *words, "--folders")[0] == 0
+    assert said(capsys, dataset, *words, "--folders", str(tmp_path / "small"))[0] == 0
     again = small(source=f'kind = "local"\npath = "{tmp_path / form}"\n[otval]\nadapter = "{adapter}"')
     said(capsys, again, "prepare")
     source = source_of(small.target)

@@ -18,7 +18,7 @@ from pytest_otval.sources.library.pins import pinned_bases, pinned_packages
 from pytest_otval.sources.library.rewards import fresh_rewards, kept_status, reward_guard
 from pytest_otval.sources.library.settings import least_limits, resources, task_names, time_limits
 from pytest_otval.sources.library.text import executable_scripts, safe_repairs
-from pytest_otval.sources.library.verifier import hardened_tests, installs_in_runtime, judges_restored
+from pytest_otval.sources.library.verifier import hardened_tests, installs_in_runtime, isolated_graders, judges_restored
 
 __all__ = [
     "apt_says_yes",
@@ -27,6 +27,7 @@ __all__ = [
     "fresh_rewards",
     "hardened_tests",
     "installs_in_runtime",
+    "isolated_graders",
     "judges_restored",
     "kept_status",
     "least_limits",

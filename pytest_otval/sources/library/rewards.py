@@ -14,7 +14,7 @@ from pytest_otval.sources.editor import PatchError, TaskEditor
 from pytest_otval.sources.library.needs import findings, found
 from pytest_otval.sources.library.trap import with_floor
 from pytest_otval.sources.patches import Patch
-from pytest_otval.sources.scripts import ScriptEdit, excuses
+from pytest_otval.sources.scripts import ScriptEdit, excuses, readable
 
 _LOGS = "/logs/verifier"
 _REWARDS = (f"{_LOGS}/reward.txt", f"{_LOGS}/reward.json")
@@ -53,7 +53,7 @@ def fresh_rewards() -> Patch:
                 script.save()
 
     def needed(task: TaskEditor) -> bool:
-        return any(lines(script) for path in _test_scripts(task) if (script := _readable(task, path)) is not None)
+        return any(lines(script) for path in _test_scripts(task) if (script := readable(task, path)) is not None)
 
     return Patch("fresh-rewards", "reward-stale", change, needed)
 
@@ -112,13 +112,6 @@ def _scripts(context: CheckContext) -> Iterator[Script]:
 
 def _test_scripts(task: TaskEditor) -> list[str]:
     return [script.path for script in _scripts(CheckContext(task.task))]
-
-
-def _readable(task: TaskEditor, path: str) -> ScriptEdit | None:
-    try:
-        return ScriptEdit(task, path)
-    except PatchError:
-        return None
 
 
 def _is_reward(node: Syntax) -> bool:
