@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -156,15 +157,23 @@ class TaskEditor:
         return TomlEdit(self)
 
     def _place(self, path: str) -> Path:
-        parts = PurePosixPath(path).parts
-        if not parts or parts[0] == "/" or ".." in parts or "\0" in path:
-            raise PatchError(f"{printable(path)!r} is no path within a task")
-        place = self.folder
-        for part in parts[:-1]:
-            place = place / part
-            if place.is_symlink() or (os.path.lexists(place) and not place.is_dir()):
-                raise PatchError(f"{printable(path)} lies behind what is no folder")
-        return place / parts[-1]
+        *folders, name = _parts(path)
+        place = str(self.folder)
+        for part in folders:
+            place = f"{place}/{part}"
+            with suppress(FileNotFoundError):
+                if not stat.S_ISDIR(os.lstat(place).st_mode):
+                    raise PatchError(f"{printable(path)} lies behind what is no folder")
+        return Path(place, name)
+
+
+@lru_cache(maxsize=1024)
+def _parts(path: str) -> tuple[str, ...]:
+    """Return the parts of a path. Raises PatchError for one that is none within a task."""
+    parts = PurePosixPath(path).parts
+    if not parts or parts[0] == "/" or ".." in parts or "\0" in path:
+        raise PatchError(f"{printable(path)!r} is no path within a task")
+    return parts
 
 
 def _facts(place: Path | None) -> tuple[int, bytes] | None:
