@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import tomli
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from pytest_otval.core import printable
+from pytest_otval.sources.toml_text import with_values
 from pytest_otval.task.digest import task_content
 from pytest_otval.task.index import TASK_TOML
 from pytest_otval.task.load import Task, load_task
@@ -148,9 +150,19 @@ class TaskEditor:
     def settings(self) -> dict[str, Any]:
         """Return what task.toml says; nothing where it is no TOML."""
         try:
-            return tomlkit.parse(self.text(TASK_TOML)).unwrap()
-        except (TOMLKitError, PatchError):
+            return tomli.loads(self.text(TASK_TOML))
+        except (ValueError, RecursionError, PatchError):
             return {}
+
+    def put(self, table: str, values: Mapping[str, str | int | float]) -> None:
+        """Set values of a table of task.toml, named by its dotted path; comments are kept. Raises PatchError."""
+        longer = with_values(self.text(TASK_TOML), table, values)
+        if longer is not None:
+            self.write(TASK_TOML, longer)
+            return
+        with self.toml() as document:
+            for name, value in values.items():
+                set_in(document, f"{table}.{name}" if table else name, value)
 
     def toml(self) -> TomlEdit:
         """Return task.toml to be changed, comments kept: ``with task.toml() as document: ...``."""
