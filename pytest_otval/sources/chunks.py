@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import shutil
@@ -18,7 +19,6 @@ from pytest_otval.sources.editor import TaskEditor
 from pytest_otval.sources.parts import Chunk, Raw
 from pytest_otval.sources.patches import Patch, apply
 from pytest_otval.sources.provenance import Made
-from pytest_otval.task.digest import task_digest
 from pytest_otval.task.pack import packed_task
 
 Outcome = Made | Refused
@@ -27,6 +27,7 @@ Outcome = Made | Refused
 def stay_with_parent() -> None:
     """Let this process end with the one that it works for, however that ends, and no sooner."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()  # what was there before the fork is shared, and never to be collected
     parent = parent_process()
     assert parent is not None, "is called in a process of a pool"
 
@@ -66,11 +67,9 @@ def make_chunk(chunk: Chunk, patches: Sequence[Patch], dataset: str, scratch: Pa
 
 def _make(task: Raw, source: str, folder: Path, patches: Sequence[Patch], dataset: str) -> tuple[Made, bytes]:
     """Return a task with its patches, and its packed form. Raises Conclusion ``bad-task``."""
-    if not patches:
-        return Made(task.name, task.record, source, source), packed_task(folder)
     done = apply(TaskEditor(folder, dataset), patches)
-    digest = task_digest(folder) if done.applied or done.trouble else source
-    return Made(task.name, task.record, source, digest, tuple(done.applied), tuple(done.trouble)), packed_task(folder)
+    packed, digest = packed_task(folder)
+    return Made(task.name, task.record, source, digest, tuple(done.applied), tuple(done.trouble)), packed
 
 
 def packed_in(made: Path, outcomes: Sequence[Outcome]) -> Iterator[tuple[str, bytes]]:

@@ -73,18 +73,22 @@ class TaskEditor:
             place.relative_to(self.folder).as_posix() for place, kept in places if _facts(place) != _facts(kept)
         )
 
-    def _clear(self, place: Path) -> None:
-        """Make room for what comes to lie at a place: what lies there may be a link or a pipe."""
-        there = os.path.lexists(place)
-        if place.is_dir() and not place.is_symlink():
+    def _clear(self, place: Path) -> int:
+        """Make room at a place, and return the mode of what lay there, which may be a link or a pipe; 0 for nothing."""
+        try:
+            mode = os.lstat(place).st_mode
+        except FileNotFoundError:
+            mode = 0
+        if stat.S_ISDIR(mode):
             raise PatchError(f"{printable(str(place.relative_to(self.folder)))} is a folder")
         if self._kept is None or place in self._kept:
             place.unlink(missing_ok=True)
-            return
-        kept = self.folder.with_name(f".{self.name}.undo-{len(self._kept)}") if there else None
+            return mode
+        kept = self.folder.with_name(f".{self.name}.undo-{len(self._kept)}") if mode else None
         self._kept[place] = kept
         if kept is not None:
             place.rename(kept)
+        return mode
 
     def has(self, path: str) -> bool:
         """Whether there is a regular file, behind no link."""
@@ -112,13 +116,13 @@ class TaskEditor:
     def write(self, path: str, content: str | bytes, executable: bool | None = None) -> None:
         """Write a file; ``executable`` None: as the file that was there, else not. Raises PatchError."""
         place = self._place(path)
-        was = self.data(path)
-        mode = place.stat().st_mode if was is not None else 0o644
-        place.parent.mkdir(parents=True, exist_ok=True)
-        self._clear(place)
-        place.write_bytes(content.encode() if isinstance(content, str) else content)
-        bit = bool(mode & 0o100) if executable is None else executable
-        place.chmod(0o755 if bit else 0o644)
+        was = self._clear(place)
+        if not was:
+            place.parent.mkdir(parents=True, exist_ok=True)
+        bit = stat.S_ISREG(was) and bool(was & stat.S_IXUSR) if executable is None else executable
+        with place.open("xb") as file:
+            os.fchmod(file.fileno(), 0o755 if bit else 0o644)
+            file.write(content.encode() if isinstance(content, str) else content)
 
     def make_executable(self, path: str) -> None:
         """Let a file be called by its path. Raises PatchError where there is none."""

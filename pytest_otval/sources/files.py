@@ -103,9 +103,13 @@ def write_folder(files: Mapping[str, File], folder: Path) -> None:
     for path, file in files.items():
         mode = 0o755 if file.executable else 0o644
         descriptor = os.open(root + path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        with os.fdopen(descriptor, "wb") as opened:
+        try:
             os.fchmod(descriptor, mode)
-            opened.write(file.content)
+            left = memoryview(file.content)
+            while left:
+                left = left[os.write(descriptor, left) :]
+        finally:
+            os.close(descriptor)
 
 
 def _make_folder(folder: str) -> None:

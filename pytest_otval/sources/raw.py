@@ -13,7 +13,7 @@ from pytest_otval.core import OtvalUsageError, printable
 from pytest_otval.sources.adapters.base import Converted, Outcome, Refused
 from pytest_otval.sources.adapters.names import decode_name
 from pytest_otval.sources.files import SourceError, write_folder
-from pytest_otval.task.digest import digest_of_files, task_content
+from pytest_otval.task.digest import digest_of, facts_of_file, task_content
 from pytest_otval.task.index import is_prepared
 from pytest_otval.task.source import TaskSource, source_of
 
@@ -95,7 +95,9 @@ class ConvertedTask:
 
     def digest(self, scratch: Path) -> str:
         """Return its digest."""
-        return digest_of_files((path, one.executable, one.content) for path, one in self.converted.files.items())
+        return digest_of(
+            {path: facts_of_file(one.content, one.executable) for path, one in self.converted.files.items()}
+        )
 
     def write(self, folder: Path) -> None:
         """Write the files. Raises OSError."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from pathspec import GitIgnoreSpec, PathSpec
@@ -49,14 +49,26 @@ def task_content(folder: Path) -> tuple[str, dict[str, str]]:
     return _digest_of_entries(entries), files
 
 
-def digest_of_files(files: Iterable[tuple[str, bool, bytes]]) -> str:
-    """Return the digest of a task that is not written yet, from path, exec bit and content of each of its files."""
-    entries: dict[bytes, Facts] = {}
-    for path, executable, content in files:
-        raw = os.fsencode(path)
-        entries[raw] = b"file", b"x" if executable else b"", hashlib.sha256(content).hexdigest().encode()
-        entries.update((raw[:place], _FOLDER) for place, sign in enumerate(raw) if sign == ord("/"))
-    return _digest_of_entries(sorted(entries.items()))
+def digest_of(facts: Mapping[str, Facts]) -> str:
+    """Return the digest of a task from what there is to say about each of its entries, by path; folders may lack."""
+    entries = {os.fsencode(path): one for path, one in facts.items()}
+    above = {path[:place] for path in entries for place, sign in enumerate(path) if sign == ord("/")}
+    return _digest_of_entries(sorted({**dict.fromkeys(above, _FOLDER), **entries}.items()))
+
+
+def facts_of_file(content: bytes, executable: bool) -> Facts:
+    """Return what there is to say about a regular file."""
+    return b"file", b"x" if executable else b"", hashlib.sha256(content).hexdigest().encode()
+
+
+def facts_of_link(target: str) -> Facts:
+    """Return what there is to say about a link."""
+    return b"link", b"", os.fsencode(target)
+
+
+def facts_of_other(kind: int) -> Facts:
+    """Return what there is to say about any other entry, ``stat.S_IFDIR`` and the like."""
+    return str(kind).encode(), b"", b""
 
 
 def _digest_of_entries(entries: Iterable[tuple[bytes, Facts]]) -> str:

@@ -6,7 +6,6 @@ versions of their writers are equal too).
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import stat
@@ -14,12 +13,13 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import IO, BinaryIO, Protocol
 
 from pytest_otval.core import NAME, Conclusion, OtvalUsageError
 from pytest_otval.task.dataset import DATASET_TOML, MAX_TOML_BYTES
+from pytest_otval.task.digest import Facts, digest_of, facts_of_file, facts_of_link, facts_of_other
 from pytest_otval.task.packed.forms import FILE_OF, Form
 from pytest_otval.task.packed.unpack import Rules, refusal
 from pytest_otval.task.reading import KINDS, NotReadableError, is_folder, open_regular, read_regular
@@ -176,7 +176,7 @@ def parquet_writer(file: Path, more: Sequence[str] = ()) -> Iterator[AddRow]:
     with parquet_rows(file, more) as add_packed:
 
         def add(name: str, folder: Path, /, *values: str) -> None:
-            add_packed(name, packed_task(folder), *values)
+            add_packed(name, packed_task(folder)[0], *values)
 
         yield add
 
@@ -217,14 +217,68 @@ def parquet_rows(file: Path, more: Sequence[str] = (), notes: str = "") -> Itera
             writer.add_key_value_metadata({NOTES: notes})
 
 
-def packed_task(folder: Path) -> bytes:
-    """Return a task as one archive. Raises Conclusion ``bad-task`` for what could not be unpacked again."""
-    buffer = io.BytesIO()
-    with _archive(buffer) as archive:
-        _add_task(archive, folder, "")
-    if buffer.tell() > MAX_ROW_BYTES:
+def packed_task(folder: Path) -> tuple[bytes, str]:
+    """Return a task as one archive, and its digest. Raises Conclusion ``bad-task`` for what could not be unpacked."""
+    archive = _Memory()
+    _add_task(archive, folder, "")
+    if archive.bytes > MAX_ROW_BYTES:
         raise Conclusion("bad-task", "it is larger than a GiB, which Parquet cannot hold: use tar or squashfs")
-    return buffer.getvalue()
+    return archive.end(), archive.digest()
+
+
+class Archive(Protocol):
+    """What entries are added to."""
+
+    def addfile(self, tarinfo: tarfile.TarInfo, fileobj: IO[bytes] | None = None) -> None:
+        """Add an entry, and the content of a file."""
+
+
+class _Memory:
+    """An archive as ``tarfile`` writes it, in memory, and the digest of what is in it.
+
+    Most of the time that tarfile takes is for headers, which repeat from task to task.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._facts: dict[str, Facts] = {}
+        self.bytes = 0
+
+    def addfile(self, tarinfo: tarfile.TarInfo, fileobj: IO[bytes] | None = None) -> None:
+        """See ``Archive``."""
+        self._add(_header(tarinfo.name, tarinfo.type, tarinfo.mode, tarinfo.size, tarinfo.linkname))
+        content = b"" if fileobj is None else fileobj.read(tarinfo.size)
+        if len(content) < tarinfo.size:
+            raise OSError("it became shorter while it was read")
+        self._add(content)
+        self._add(bytes(-tarinfo.size % tarfile.BLOCKSIZE))
+        if tarinfo.isreg():
+            self._facts[tarinfo.name] = facts_of_file(content, bool(tarinfo.mode & stat.S_IXUSR))
+        elif tarinfo.issym():
+            self._facts[tarinfo.name] = facts_of_link(tarinfo.linkname)
+        else:
+            self._facts[tarinfo.name] = facts_of_other(stat.S_IFDIR if tarinfo.isdir() else stat.S_IFIFO)
+
+    def digest(self) -> str:
+        """Return the digest of the task, as ``task_digest`` does."""
+        return digest_of(self._facts)
+
+    def end(self) -> bytes:
+        """Return the whole archive."""
+        self._add(bytes(2 * tarfile.BLOCKSIZE))
+        self._add(bytes(-self.bytes % tarfile.RECORDSIZE))
+        return b"".join(self._pieces)
+
+    def _add(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self.bytes += len(piece)
+
+
+@lru_cache(maxsize=4096)
+def _header(name: str, kind: bytes, mode: int, size: int, target: str) -> bytes:
+    info = _info(name, kind, target=target)
+    info.mode, info.size = mode, size
+    return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
 
 
 def _archive(file: BinaryIO) -> tarfile.TarFile:
@@ -234,7 +288,7 @@ def _archive(file: BinaryIO) -> tarfile.TarFile:
     )
 
 
-def _add_task(archive: tarfile.TarFile, folder: Path, prefix: str) -> None:
+def _add_task(archive: Archive, folder: Path, prefix: str) -> None:
     """Add all entries below a folder. Raises Conclusion ``bad-task`` for what could not be unpacked again."""
     rules = Rules()
     for path, entry in _entries(folder, ""):
@@ -270,8 +324,8 @@ def _entries(folder: Path, path: str) -> Iterator[tuple[str, Path]]:
             yield from _entries(entry, f"{path}{name}/")
 
 
-def _add_file(archive: tarfile.TarFile, file: Path, name: str, count: Callable[[int], None]) -> None:
-    with os.fdopen(open_regular(file), "rb") as opened:
+def _add_file(archive: Archive, file: Path, name: str, count: Callable[[int], None]) -> None:
+    with os.fdopen(open_regular(file), "rb", buffering=0) as opened:
         facts = os.fstat(opened.fileno())
         count(facts.st_size)
         info = _info(name, tarfile.REGTYPE, executable=bool(facts.st_mode & stat.S_IXUSR))

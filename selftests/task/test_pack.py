@@ -1,5 +1,6 @@
 """Packing and unpacking: whatever lies in a task, its digest is the same in each form."""
 
+import io
 import os
 import shutil
 import socket
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.task import pack as module
 from pytest_otval.task.digest import task_digest
-from pytest_otval.task.pack import pack, unpack_dataset
+from pytest_otval.task.pack import _add_task, _archive, pack, packed_task, unpack_dataset
 from pytest_otval.task.packed import unpack as rules
 from pytest_otval.task.packed.forms import FILE_OF, Form
 from pytest_otval.task.source import source_of
@@ -209,3 +210,24 @@ def test_row_groups_are_small(tmp_path, monkeypatch):
     groups = parquet.ParquetFile(tmp_path / "out/tasks.parquet").metadata
     assert [groups.row_group(number).num_rows for number in range(groups.num_row_groups)] == [4, 4, 1, 1]
     assert digests(tmp_path / "out", tmp_path / "scratch") == digests(tmp_path / "set", tmp_path / "scratch")
+
+
+def test_an_archive_in_memory_is_what_tarfile_writes(tmp_path):
+    folder = tmp_path / "task"
+    deep = folder / ("long-name-" * 12) / "below"
+    deep.mkdir(parents=True)
+    (deep / ("file-" * 40)).write_bytes(b"x" * 513)
+    (folder / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "run.sh").chmod(0o755)
+    (folder / "empty").touch()
+    (folder / "link").symlink_to("t" * 150)
+    os.mkfifo(folder / "fifo")
+    (folder / os.fsdecode(b"\xff\xc3\xa9")).write_bytes(bytes(range(256)) * 40)
+    packed, digest = packed_task(folder)
+    buffer = io.BytesIO()
+    with _archive(buffer) as archive:
+        _add_task(archive, folder, "")
+    assert packed == buffer.getvalue()
+    assert digest == task_digest(folder)
+    (folder / "empty").write_text("not any more")
+    assert packed_task(folder)[1] == task_digest(folder) != digest

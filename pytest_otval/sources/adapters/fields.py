@@ -72,7 +72,7 @@ def texts_of(row: Mapping[str, Any], key: str) -> list[str]:
     for item in value:
         if not isinstance(item, str):
             raise RefusalError("wrong-field", f"{key} holds {type(item).__name__} and not only texts")
-        check_text(item, key)
-        if not item.isprintable():
+        if not item.isprintable() or len(item) > MAX_TEXT:
+            check_text(item, key)
             raise RefusalError("wrong-field", f"{key} holds {item[:80]!r}, which has a character that cannot be shown")
     return list(value)

@@ -18,6 +18,7 @@ import tomlkit
 
 from pytest_otval.sources.adapters.templates import fill, read_data
 from pytest_otval.sources.files import File, Files, text, under
+from pytest_otval.sources.toml_text import with_values
 
 Network = Literal["no-network", "public"]
 
@@ -136,7 +137,11 @@ def _pattern(path: str) -> str:
 
 def _task_toml(task: RepositoryTask) -> str:
     rest = _settings(task.agent_seconds, task.verifier_seconds, task.build_seconds, task.network, task.workdir)
-    return f'schema_version = "1.4"\n\n{tomlkit.dumps({"metadata": dict(task.metadata)})}\n{rest}'
+    head = 'schema_version = "1.4"\n'
+    text = with_values(head, "metadata", task.metadata)
+    if text is None:
+        text = f"{head}\n{tomlkit.dumps({'metadata': dict(task.metadata)})}"
+    return f"{text}\n{rest}"
 
 
 @lru_cache(maxsize=8)
