@@ -38,7 +38,11 @@ def _reasons(verdict: Verdict, **meanings: str) -> dict[str, Reason]:
 
 
 REASONS: Mapping[str, Reason] = {
-    **_reasons(Verdict.PASS, expected="the expected answer"),
+    **_reasons(
+        Verdict.PASS,
+        expected="the expected answer",
+        unsolved="an attempt was scored below the threshold: an answer about the model, and no fault of the task",
+    ),
     **_reasons(
         Verdict.FAIL,
         bad_task="task.toml or the task's layout cannot be read, so no question can be asked",
@@ -219,3 +223,8 @@ def node_id(dataset: str, task: str | None, stage: str) -> str:
     if task is None:
         return f"datasets/{dataset}/dataset.toml::{stage}"
     return f"datasets/{dataset}/tasks/{task}/task.toml::{stage}"
+
+
+def stage_of(item: str) -> str:
+    """Return the stage of an item by its name, the end of its node id: ``teacher`` of ``teacher[MODEL-3]``."""
+    return item.partition("[")[0]

@@ -31,7 +31,7 @@ from pytest_otval.glue.session import (
 from pytest_otval.glue.started import Started
 from pytest_otval.glue.stop import PassOver, Stop
 from pytest_otval.glue.submit_options import runs_elsewhere
-from pytest_otval.stages.spec import STAGES, Stage
+from pytest_otval.stages.spec import TEACHER, Stage
 
 if TYPE_CHECKING:
     from pytest_otval.checks.registry import Check
@@ -63,8 +63,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the stages as markers and what other plugins are asked for."""
-    for stage in extensions.stages(config).values():
-        config.addinivalue_line("markers", f"{stage.name}: the {stage.name} stage of a task: {stage.question}")
+    for stage in {stage.mark: stage for stage in (*extensions.stages(config).values(), TEACHER)}.values():
+        config.addinivalue_line("markers", f"{stage.mark}: the {stage.mark} stage of a task: {stage.question}")
     config.stash[TALLY] = tally = outcome.Tally()
     config.pluginmanager.register(pass_over := PassOver(), "otval-pass-over")
     config.pluginmanager.register(TellRemembered(config), "otval-remembered")
@@ -83,9 +83,9 @@ def pytest_otval_datasets(config: pytest.Config) -> list[Path]:
     return [config.rootpath, *([Path(workspace)] if workspace else [])]
 
 
-def pytest_otval_stages() -> tuple[Stage, ...]:
-    """Our own stages."""
-    return STAGES
+def pytest_otval_stages(config: pytest.Config) -> tuple[Stage, ...]:
+    """Our own stages, and one for each attempt of a teacher."""
+    return options.own_stages_of(config)
 
 
 def pytest_otval_checks() -> list[Check]:

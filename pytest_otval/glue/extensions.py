@@ -42,11 +42,17 @@ def stages(config: pytest.Config) -> Mapping[str, Stage]:
     """Return every stage by name, in the order they run. Raises UsageError."""
     if _STAGES not in config.stash:
         found = _by_name("stage", config.hook.pytest_otval_stages(config=config), lambda stage: stage.name)
-        for name in found:
-            if not name.isidentifier():
-                raise pytest.UsageError(f"stage {name!r}: its name is also its mark, so it must be an identifier")
+        for stage in found.values():
+            if not stage.mark.isidentifier():
+                raise pytest.UsageError(f"stage {stage.mark!r}: its name is also its mark, so it must be an identifier")
         config.stash[_STAGES] = found
     return config.stash[_STAGES]
+
+
+def ask_for_stages_again(config: pytest.Config) -> None:
+    """Note that options changed on which stages depend: which models make attempts, and how many."""
+    if _STAGES in config.stash:
+        del config.stash[_STAGES]
 
 
 def checks(config: pytest.Config) -> Mapping[str, Check]:

@@ -13,6 +13,7 @@ from pytest_otval.glue.options import ERRORS_ONLY
 from pytest_otval.report.results import row_of
 from pytest_otval.report.summary import Style, summarise, summary_lines
 
+UNSOLVED = ("passed", "u", "UNSOLVED")
 LETTERS = {"blocked": ("blocked", "B", "BLOCKED"), "n/a": ("n/a", "n", "N/A")}
 
 
@@ -30,7 +31,10 @@ def decides(report: Any) -> bool:
 
 
 def letters(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """Return category, letter and word of an answer that pytest only knows as a skip."""
+    """Return category, letter and word of an answer that pytest only knows as a skip, or as passed."""
+    if report.when == "call" and report.passed:
+        answer = answer_of(report)
+        return UNSOLVED if answer is not None and answer["class"] == "unsolved" else None
     answer = answer_of(report) if report.skipped and not hasattr(report, "wasxfail") else None
     return LETTERS.get(answer["verdict"]) if answer else None
 

@@ -18,7 +18,7 @@ from pytest_otval.runtimes.mount import Supply, agent_supply, verifier_supply
 from pytest_otval.runtimes.record import Reference
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import config_of, image_requests, require_owners, require_runnable
-from pytest_otval.stages.spec import STAGES, Stage
+from pytest_otval.stages.spec import OWN_MARKS, Stage
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import Task
 
@@ -122,7 +122,7 @@ def depends_on(machine: Machine, stage: Stage, settings: DatasetSettings, name: 
     cannot be told, as for a stage of another plugin. ``needs`` tells of the task of this name what ``needs_of`` does,
     and is called for stages with containers.
     """
-    if stage not in STAGES:
+    if stage.mark not in OWN_MARKS:
         return ""
     if not stage.containers:
         version = machine.checks_version
