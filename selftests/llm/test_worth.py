@@ -119,7 +119,7 @@ def test_item_total_is_the_correlation_with_all_other_tasks():
 
 def test_item_total_of_tasks_that_say_nothing():
     better = [[0.0, 0.5, 1.0], [0.1, 0.4, 0.9], [0.0, 0.2, 0.8]]
-    rates = [*better[:2], [0.5, 0.5, 0.5], [1.0, None, 0.0], [1.0, 0.5, 0.0], better[2]]
+    rates = [*better[:2], [0.5, 0.5, 0.5], [0.4, None, 0.6], [1.0, 0.5, 0.0], better[2]]
     found = item_total(rates)
     assert found[2] is None, "all models do equally well"
     assert found[3] is None, "two models only"
