@@ -1,0 +1,116 @@
+"""Statistics of 100,000 attempts: `python selftests/bench/attempts.py [ATTEMPTS]`. Goal: 60 s, 2 GB.
+
+Makes rows of 4 attempts a task, writes them to a Parquet file, and in a process of its own reads that and makes both
+tables. Each task is a cluster, which is the most that the bootstrap can have. Then what the statistics of one
+conversation of 50 steps cost.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_otval.llm.attempts import Attempt, read_attempts, write_attempts
+from pytest_otval.llm.chat import Usage
+from pytest_otval.llm.steps import Step
+from pytest_otval.llm.tables import dataset_rows, task_rows
+from pytest_otval.llm.trajectory_statistics import statistics_of
+
+A_TASK = 4
+COMMANDS = (
+    "ls -la src && git status",
+    "sed -n '{0},{1}p' src/module_{0}.py",
+    "grep -rn 'def function_{0}' src | head -20",
+    "cat > src/module_{0}.py <<'EOF'\nimport os\n\ndef function():\n    return os.getcwd()\nEOF",
+    "python -m pytest -q tests/test_module_{0}.py 2>&1 | tail -5",
+    "pip install package-{0}",
+)
+
+
+def conversation(dice: random.Random, steps: int) -> list[Step]:
+    usage = Usage(8000, 200)
+    return [
+        Step(
+            dice.choice(COMMANDS).format(dice.randrange(100), 200),
+            "a line of output\n" * 50,
+            dice.randrange(2),
+            False,
+            2.0,
+            0.5,
+            usage,
+        )
+        for _ in range(steps)
+    ]
+
+
+def rows(count: int) -> Iterator[Attempt]:
+    dice = random.Random(0)
+    known = [statistics_of(conversation(dice, 50)) for _ in range(100)]
+    for number in range(count):
+        task, attempt = divmod(number, A_TASK)
+        rate = random.Random(task).betavariate(0.5, 0.8)
+        solved = dice.random() < rate
+        yield Attempt(
+            "bench",
+            f"organisation__repository-{task:06}",
+            "model",
+            attempt,
+            reward=float(solved),
+            solved=solved,
+            valid=dice.random() > 0.02,
+            finish=dice.choice(("submitted", "steps", "time")),
+            prompt_tokens=400_000,
+            completion_tokens=10_000,
+            seconds={phase: dice.random() for phase in ("queue", "start", "agent", "verifier", "total")},
+            statistics=replace(dice.choice(known), steps=dice.randrange(1, 100)),
+        )
+
+
+def tables(path: Path) -> None:
+    began = time.perf_counter()
+    found = list(read_attempts([path]))
+    read = time.perf_counter()
+    tasks = task_rows(found, planned=A_TASK)
+    per_task = time.perf_counter()
+    (dataset,) = dataset_rows(found, tasks)
+    ended = time.perf_counter()
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"read {read - began:.1f} s, {len(tasks)} tasks {per_task - read:.1f} s, dataset {ended - per_task:.1f} s")
+    print(f"all in {ended - began:.1f} s, {memory:.0f} MB")
+    for at in dataset.pass_at:
+        low, high = at.with_failures, at.without_invalid
+        print(
+            f"pass@{at.k}: {low.value:.4f} ({low.low:.4f}-{low.high:.4f}) of {low.tasks} tasks;"
+            f" without invalid {high.value:.4f} ({high.low:.4f}-{high.high:.4f}) of {high.tasks}"
+        )
+
+
+def main(count: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "attempts.parquet")
+        began = time.perf_counter()
+        write_attempts(path, rows(count))
+        print(
+            f"{count} rows made and written in {time.perf_counter() - began:.1f} s: {path.stat().st_size / 1e6:.1f} MB"
+        )
+        subprocess.run([sys.executable, __file__, "--tables", str(path)], check=True)
+    dice = random.Random(1)
+    talks = [conversation(dice, 50) for _ in range(50)]
+    began = time.perf_counter()
+    for talk in talks:
+        statistics_of(talk)
+    print(f"statistics of a conversation of 50 steps: {(time.perf_counter() - began) / len(talks) * 1000:.1f} ms")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--tables"]:
+        tables(Path(sys.argv[2]))
+    else:
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000)
