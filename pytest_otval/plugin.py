@@ -36,6 +36,7 @@ from pytest_otval.stages.spec import TEACHER, Stage
 if TYPE_CHECKING:
     from pytest_otval.checks.registry import Check
     from pytest_otval.images.bases import ImageSource
+    from pytest_otval.llm.agents.base import ModelAgent
     from pytest_otval.profile import Profile
     from pytest_otval.trial.agents.base import Agent
 
@@ -100,6 +101,13 @@ def pytest_otval_agents() -> list[Agent]:
     from pytest_otval.stages.machine import own_extensions
 
     return list(own_extensions().agents.values())
+
+
+def pytest_otval_model_agents() -> list[ModelAgent]:
+    """mini-swe-agent, and a plain loop of tool calls."""
+    from pytest_otval.stages.machine import own_extensions
+
+    return list(own_extensions().model_agents.values())
 
 
 def pytest_otval_image_sources(profile: Profile, store: Path, offline: bool) -> list[ImageSource]:

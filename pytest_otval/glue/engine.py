@@ -92,6 +92,7 @@ class Engine:
             extensions.checks(config),
             extensions.agents(config),
             lambda profile, store, offline: extensions.image_sources(config, profile, store, offline),
+            extensions.model_agents(config),
         )
         return Machine(self.settings, Workspace.from_environment(), self._profile, added)
 

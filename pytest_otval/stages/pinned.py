@@ -128,7 +128,15 @@ def depends_on(machine: Machine, stage: Stage, settings: DatasetSettings, name: 
         version = machine.checks_version
         return _digest(version, settings.oracle, repr(settings.allow), settings.harbor_lint) if version else ""
     found = needs()
-    return _digest(_version(), found, _of_dataset(settings, name, stage)) if found else ""
+    of_model = [_of_model(machine, stage.model)] if stage.model else []
+    return _digest(_version(), found, _of_dataset(settings, name, stage), *of_model) if found else ""
+
+
+def _of_model(machine: Machine, model: str) -> list[object]:
+    """Return what an attempt depends on besides its task; where a model is asked and what that costs are no part."""
+    section = machine.model_section(model)
+    about = {"served_name", "context", "reasoning_back", "request"}
+    return [package_version(("llm",)), machine.model_agent.version, section.model_dump(mode="json", include=about)]
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from pytest_otval.trial.agents.base import Agent, AgentPlace
 from pytest_otval.trial.environment import resolve
 from pytest_otval.trial.files import keep_evidence, log_folder
 from pytest_otval.trial.layer import Layer, network_of, require_end, run_script, tail
+from pytest_otval.trial.living import LivingContainer
 from pytest_otval.trial.outcome import StepOutcome, step_folder
 from pytest_otval.trial.runtime import PhaseRuntime
 
@@ -103,8 +105,8 @@ class AgentPhase:
         if self.needed(step):
             network = network_of(step.agent_network, self._layer.bench.allow_public)
             try:
-                with self._layer.container(network, self.binds(step, folder)) as container:
-                    self.act(container, step, outcome)
+                with LivingContainer(self._layer, network, self.binds(step, folder)) as container:
+                    self.act(container, step, outcome, container.revive)
             finally:
                 self.keep_logs(step, folder)
 
@@ -115,8 +117,10 @@ class AgentPhase:
             self._layer.bench.sandbox.make_readable(logs)
             keep_evidence(logs, step_folder(self._evidence, step.name) / "agent")
 
-    def act(self, container: Container, step: Step, outcome: StepOutcome) -> None:
-        """Do everything of the phase in a started container. Raises Conclusion."""
+    def act(
+        self, container: Container, step: Step, outcome: StepOutcome, revive: Callable[[], None] | None = None
+    ) -> None:
+        """Do everything of the phase in a started container; ``revive`` starts it anew. Raises Conclusion."""
         self._layer.written = True
         self._inside(container, _LOG_FOLDERS)
         if step.workdir is not None:
@@ -125,7 +129,7 @@ class AgentPhase:
             self._await_health(container, check)
         log = self._log(step, f"agent/{self._agent.name}.txt")
         run = partial(_run_as_agent, container)
-        place = AgentPlace(run, self._env, self._user(step), self._workdir, step.agent_timeout, log)
+        place = AgentPlace(run, self._env, self._user(step), self._workdir, step.agent_timeout, log, revive)
         result = self._agent.act(self._task, step, place)
         if result is not None:
             require_end(result, "solve.sh" if self._agent.name == "oracle" else "the agent", "agent-timeout")

@@ -17,7 +17,7 @@ from pytest_otval.trial.files import log_folder
 from pytest_otval.trial.hand_over import HandOver
 from pytest_otval.trial.layer import Bench, Layer, environments_of, limits_of, network_of
 from pytest_otval.trial.outcome import Scope, StepOutcome, TrialOutcome
-from pytest_otval.trial.reward import RewardFault, Rewards, Side, harbors_answer, our_rewards, reaches
+from pytest_otval.trial.reward import RewardFault, Rewards, harbors_answer, our_rewards, reaches
 from pytest_otval.trial.verifier_phase import VerifierPhase
 
 
@@ -37,7 +37,7 @@ def run_trial(
     At isolation ``none`` a shared verifier is as Harbor has it, whatever the scope. ``evidence`` gets the logs.
     Where the trial could not come to its end, the outcome's ``conclusion`` says why.
     """
-    outcome = TrialOutcome(agent.name, scope, evidence)
+    outcome = TrialOutcome(agent.name, scope, evidence, side=agent.side)
     folder = bench.scratch.new("trial")
     evidence.mkdir(parents=True, exist_ok=True)
     trial = _Trial(bench, task, image, agent, settings, outcome, folder, conditions, isolation)
@@ -76,7 +76,6 @@ class _Trial:
         self._folder = folder
         self._settings = settings
         self._isolation = isolation
-        self._side: Side = "low" if agent.name == "oracle" else "high"
         self._layer = Layer(bench, image, limits_of(task.config.environment), folder)
         self._agent = AgentPhase(task, agent, self._layer, outcome.evidence)
         self._hand_over = HandOver(task.config, self._layer, outcome.evidence, isolation)
@@ -96,7 +95,7 @@ class _Trial:
             folder.mkdir()
             outcome = self._together(step, folder) if self._shares(step) else self._apart(step, folder)
             assert outcome.files is not None
-            rewards: Rewards | RewardFault | None = our_rewards(outcome.files, self._settings, self._side)
+            rewards: Rewards | RewardFault | None = our_rewards(outcome.files, self._settings, self._outcome.side)
             if isinstance(rewards, RewardFault):
                 # Where Harbor sees none it goes on, and its answer is told beside ours.
                 fault = fault or rewards

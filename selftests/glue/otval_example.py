@@ -28,6 +28,7 @@ class Vandal:
 
     name = "vandal"
     acts = True
+    side = "high"
 
     def check(self, task, step):
         """It can act on any task."""

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pytest_otval.sandbox.base import Bind, Command, CommandResult
 from pytest_otval.task.load import Step, Task
+from pytest_otval.trial.reward import Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,8 @@ class AgentPlace:
     workdir: str
     seconds: float | None
     log: Path
+    revive: Callable[[], None] | None = None
+    """Starts the container anew after a command at which it died; None where it cannot, since it is shared."""
 
 
 class Agent(Protocol):
@@ -33,6 +36,10 @@ class Agent(Protocol):
     @property
     def acts(self) -> bool:
         """Whether it needs a container at all."""
+
+    @property
+    def side(self) -> Side:
+        """Which of several rewards decides: ``low`` the lowest, of one that should be paid, else ``high``."""
 
     def check(self, task: Task, step: Step) -> None:
         """Raise a Conclusion where it cannot act on this task."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from pytest_otval.sandbox.base import Bind, CommandResult
 from pytest_otval.task.load import Step, Task
 from pytest_otval.trial.agents.base import AgentPlace
+from pytest_otval.trial.reward import Side
 
 
 class Noop:
@@ -14,6 +15,7 @@ class Noop:
 
     name = "noop"
     acts = False
+    side: Side = "high"
 
     def check(self, task: Task, step: Step) -> None:
         """Nothing is always possible."""
