@@ -22,7 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from selftests.llm.policies import Model, Policies
+from selftests.llm.policies import Model, Policies, step_of
 
 
 class Counts:
@@ -54,8 +54,7 @@ class Counts:
 
     def meets(self, model: Model, name: str, body: Mapping[str, Any]) -> bool:
         """Whether this request meets its model's fault, which some do only so many times."""
-        step = sum(message["role"] == "assistant" for message in body["messages"])
-        if not model.fault or step < model.after:
+        if not model.fault or step_of(body["messages"]) < model.after:
             return False
         with self._lock:
             key = _digest(name, body["messages"])
