@@ -313,6 +313,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _entry(files: dict[str, bytes], path: str) -> dict:
+    if path not in files:
+        return {"type": "directory", "oid": "0" * 40, "size": 0, "path": path}
     data = files[path]
     entry = {"type": "file", "oid": _blob_id(data), "size": len(data), "path": path}
     if len(data) >= LARGE_BYTES:
