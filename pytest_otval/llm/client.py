@@ -66,7 +66,8 @@ class EndpointChat:
     ) -> None:
         """``name``: the model's, as users know it. ``fields``: of each request, over those of the profile.
 
-        Raises OtvalUsageError: no address, the key's variable is not set, a budget in USD without prices.
+        Raises OtvalUsageError: no address, the key's variable is not set, a budget in USD without prices, ``openai`` is
+        not installed.
         """
         if not section.base_url:
             words = "has no base_url in the cluster profile: add it there, or give --otval-base-url"
@@ -79,6 +80,7 @@ class EndpointChat:
         self._budget = budget
         self._fields = {**section.request, **(fields or {})}
         self._key = Secret.from_environment(section.key_variable)
+        self._connection = connection(section.base_url, self._key, float(section.silence_seconds))
         self._where = f"{printable(name)} at {section.base_url}"
         place = hashlib.sha256(f"{section.base_url} {self.model}".encode()).hexdigest()[:16]
         self._slots = Slots(node_folder(), f"model-{place}", section.concurrency)
@@ -148,7 +150,7 @@ class EndpointChat:
         answer = Answer()
         self._ask(body, answer, deadline)
         seconds = time.monotonic() - began
-        usage = self._priced(answer.usage(len(json.dumps(body["messages"]))))
+        usage = self._priced(answer.usage(body["messages"]))
         if self._budget is not None:
             self._budget.spend(self.model, usage)
         return Reply(self._key.scrub_all(answer.message()), answer.finish, usage, seconds)
@@ -181,12 +183,10 @@ class EndpointChat:
     async def _read(self, body: Mapping[str, Any], answer: Answer) -> None:
         from openai import AsyncStream
 
-        section = self._section
-        client = connection(section.base_url, self._key, float(section.silence_seconds))
-        if not section.stream:
-            answer.add(await client.post("/chat/completions", cast_to=object, body=body))
+        if not self._section.stream:
+            answer.add(await self._connection.post("/chat/completions", cast_to=object, body=body))
             return
-        pieces = await client.post(
+        pieces = await self._connection.post(
             "/chat/completions", cast_to=object, body=body, stream=True, stream_cls=AsyncStream[object]
         )
         async with pieces:

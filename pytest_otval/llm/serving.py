@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -26,6 +28,8 @@ MISSES = 6
 END_SECONDS = 15.0
 """What it gets between SIGTERM and SIGKILL: vLLM frees the memory of its GPUs."""
 _LOG_BYTES = 4096
+_LAUNCH = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15); os.execvp(sys.argv[1], sys.argv[1:])"
+"""Asks the kernel for a SIGTERM when whoever started it is gone (PR_SET_PDEATHSIG), and becomes the server."""
 
 
 class ServerError(Exception):
@@ -36,23 +40,24 @@ class Server:
     """One server. Use it as a context manager: at its end no process of it is left."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str], health_url: str, log: Path) -> None:
-        """Start it; its output goes to ``log``. Raises ServerError: there is no such program."""
+        """Start it; its output goes to ``log``. Raises ServerError: there is no such program.
+
+        It ends with the thread that starts it.
+        """
         self._health_url = health_url
         self._log = log
         log.parent.mkdir(parents=True, exist_ok=True)
+        if shutil.which(argv[0], path=environment.get("PATH")) is None:
+            raise ServerError(f"there is no program {argv[0]} here: the profile's serve.command says how it is started")
         with log.open("wb") as output:
-            try:
-                self._process = subprocess.Popen(
-                    argv,
-                    env=dict(environment),
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                words = f"{argv[0]} cannot be started ({error.strerror}): the profile's serve.command says how"
-                raise ServerError(words) from None
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _LAUNCH, *argv],
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         self._seen = {self._process.pid: psutil.Process(self._process.pid)}
         """All of its processes that were ever seen; psutil knows them from later ones with the same number."""
 

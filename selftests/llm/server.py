@@ -1,6 +1,7 @@
 """An OpenAI-compatible server with seeded policies in place of a model: ``python -m selftests.llm.server --help``.
 
-It prints its address, and ends at SIGTERM. ``GET /asked`` tells what it was asked.
+It prints its address, and ends at SIGTERM, or with ``--until-eof`` when nobody holds its input any more. ``GET /asked``
+tells what it was asked.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -250,11 +252,14 @@ def main() -> None:
     parser.add_argument("--policies", type=Path, metavar="FILE", help="TOML, as selftests/llm/policies.py explains")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="default: any that is free")
+    parser.add_argument("--until-eof", action="store_true", help="end with what started it, whatever ends that")
     arguments = parser.parse_args()
     policies = Policies.read(arguments.policies) if arguments.policies else Policies()
     handler = type("Bound", (Handler,), {"policies": policies, "counts": Counts()})
     server = Server((arguments.host, arguments.port), handler)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    if arguments.until_eof:
+        threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     print(f"http://{arguments.host}:{server.server_address[1]}/v1", flush=True)
     server.serve_forever(poll_interval=0.05)
 
@@ -264,8 +269,9 @@ class Running:
 
     def __init__(self, policies: Path | None = None) -> None:
         words = ["--policies", str(policies)] if policies else []
-        argv = [sys.executable, "-m", "selftests.llm.server", *words]
-        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+        argv = [sys.executable, "-m", "selftests.llm.server", "--until-eof", *words]
+        pipe, root = subprocess.PIPE, Path(__file__).parents[2]
+        self.process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, cwd=root)
         assert self.process.stdout is not None
         self.url = self.process.stdout.readline().strip()
         assert self.url, "the server did not start"

@@ -289,6 +289,18 @@ def test_a_proxy_of_the_site_is_not_asked_for_a_server_of_this_machine(chat, mon
     chat("solves", silence_seconds=18).complete(ASK)
 
 
+def test_without_the_library_it_says_what_to_do():
+    script = (
+        "import sys; sys.modules['openai'] = None\n"
+        "from pytest_otval.core import OtvalUsageError\nfrom pytest_otval.llm.client import EndpointChat\n"
+        "from pytest_otval.profile import ModelSection\n"
+        "try: EndpointChat('a', ModelSection(base_url='http://localhost/v1'))\n"
+        "except OtvalUsageError as error: print(error)"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert said.stdout == "openai is not installed: run ./setup.sh without --minimal\n"
+
+
 # --- money ---
 
 

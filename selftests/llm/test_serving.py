@@ -113,7 +113,7 @@ def test_one_that_hangs_is_told(server, monkeypatch):
 
 
 def test_a_program_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(ServerError, match=r"none-such cannot be started .*serve\.command says how"):
+    with pytest.raises(ServerError, match=r"there is no program /none-such here: .*serve\.command says how"):
         Server(["/none-such"], {}, "http://127.0.0.1:9/", tmp_path / "log")
 
 
@@ -180,6 +180,15 @@ def test_the_command_ends_with_its_server(site):
     _, error = command.communicate()
     assert command.returncode == 1
     assert "error: the server of solves: it was killed by signal 9; its output is in " in error
+
+
+def test_a_killed_command_leaves_no_server(site):
+    command = site("solves")
+    command.stdout.readline()
+    processes = children(command.pid)
+    command.kill()
+    psutil.wait_procs(processes, timeout=60)
+    assert gone(processes)
 
 
 def test_gpus_that_are_not_here_are_told(site):
