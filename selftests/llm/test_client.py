@@ -222,11 +222,10 @@ def test_a_dead_endpoint_is_told(chat, waited):
         chat("solves", base_url=url).complete(ASK)
 
 
-def test_the_deadline_ends_a_wait_between_tries(chat):
-    began = time.monotonic()
+def test_a_wait_that_would_end_after_the_deadline_is_not_begun(chat, waited):
     with pytest.raises(EndpointError, match=r"HTTP 429.*\(1 tries\)"):
-        chat("storm-for-ever").complete(ASK, deadline=began + 30)
-    assert time.monotonic() - began < 20
+        chat("storm-for-ever").complete(ASK, deadline=time.monotonic() + 50)
+    assert waited == []
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -349,7 +348,7 @@ def test_no_more_at_a_time_than_the_profile_says(chat, monkeypatch, tmp_path):
         for thread in threads:
             thread.join()
         asked = alone.asked()
-    assert asked["requests"] == 6 and asked["most"] == 2
+    assert asked["requests"] == 6 and asked["most"] <= 2
 
 
 def test_a_wait_for_a_slot_ends_at_the_deadline(chat, monkeypatch, tmp_path):
@@ -409,8 +408,8 @@ def test_a_killed_process_gives_its_slot_back(tmp_path, chat, monkeypatch):
             talk.complete(ASK, deadline=time.monotonic() + 0.1)
         os.kill(holder.pid, 9)
         holder.communicate()
-        with pytest.raises(TimeoutError, match="its answer was not complete"):
-            talk.complete(ASK, deadline=time.monotonic() + 0.5)
+        with talk._slots.one(time.monotonic() + 60):
+            pass
 
 
 # --- nothing shows the key ---
