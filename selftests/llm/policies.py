@@ -41,7 +41,7 @@ class Model:
     rate: float = 0.5
     """Of attempts that solve, with ``sometimes``."""
     fault: str = ""
-    """overflow, slow, hang, storm, down, disconnect, cut, wrong-json, refuse, whole."""
+    """overflow, slow, hang, storm, down, disconnect, cut, wrong-json, refuse, whole, whole-cut, in-200."""
     times: int = 1
     """So often each request meets the fault before it is answered; -1: always."""
     after: int = 0
@@ -80,6 +80,7 @@ MODELS = {
     "disconnects": Model(fault="disconnect"),
     "cut": Model(fault="cut"),
     "wrong-json": Model(fault="wrong-json"),
+    "whole-cut": Model(fault="whole-cut"),
     "whole": Model(fault="whole", times=-1),
     "unauthorized": Model(fault="refuse", times=-1, status=401, text="Incorrect key: {authorization}"),
 }

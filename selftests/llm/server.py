@@ -131,21 +131,23 @@ class Handler(BaseHTTPRequestHandler):
             self.connection.recv(1)
             self.close_connection = True
             return None
-        if model.status and fault:
+        if model.status and fault not in ("", "in-200"):
             key = self.headers.get("Authorization", "")
             text, retry_after = (one.replace("{authorization}", key) for one in (model.text, model.retry_after))
             return self.refuse(model.status, text, model.code, retry_after)
         said = self.policies.say(model, body, self.counts.attempt(name, body))
         usage = _usage(body, said["message"]) if model.usage else None
-        if not body.get("stream") or fault == "whole":
-            return self.send_whole(name, said, usage, fault)
+        if not body.get("stream") or fault in ("whole", "whole-cut", "in-200"):
+            return self.send_whole(name, model, said, usage, fault)
         return self.send_pieces(name, model, body, said, usage, fault)
 
-    def send_whole(self, name: str, said: Mapping[str, Any], usage: Any, fault: str) -> None:
+    def send_whole(self, name: str, model: Model, said: Mapping[str, Any], usage: Any, fault: str) -> None:
         choice = {"index": 0, "message": said["message"], "finish_reason": said["finish"]}
         answer: dict[str, Any] = {"id": "x", "object": "chat.completion", "model": name, "choices": [choice]}
+        if fault == "in-200":
+            return self.send(200, {"error": {"message": model.text, "code": model.status}})
         data = json.dumps({**answer, "usage": usage} if usage else answer).encode()
-        sent = data[: len(data) // 2] if fault in ("disconnect", "cut", "wrong-json") else data
+        sent = data[: len(data) // 2] if fault in ("disconnect", "cut", "whole-cut", "wrong-json") else data
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(sent if fault == "wrong-json" else data)))

@@ -48,11 +48,28 @@ times = -1
 status = 403
 retry_after = "{authorization}"
 
+[models.deep-echo]
+fault = "refuse"
+times = -1
+status = 400
+text = "%s{authorization}"
+
 [models.busy-echo]
 fault = "refuse"
 times = -1
 status = 500
 text = "no worker for {authorization}"
+
+[models.other-worker]
+fault = "in-200"
+status = 502
+text = "the provider is down"
+
+[models.too-long]
+fault = "in-200"
+times = -1
+status = 400
+text = "This endpoint's maximum context length is 128000 tokens"
 
 [models.moved]
 fault = "refuse"
@@ -69,7 +86,7 @@ fault = "storm"
 times = -1
 status = 429
 retry_after = "3600"
-"""
+""" % (" " * 3970)
 ASK = [{"role": "system", "content": "You are good."}, {"role": "user", "content": "Please write 42."}]
 BASH = {
     "type": "function",
@@ -163,7 +180,16 @@ def test_a_cut_answer_says_so(chat):
 
 
 @pytest.mark.parametrize(
-    ("name", "retries"), [("disconnects", 1), ("cut", 1), ("wrong-json", 1), ("storm", 2), ("busy", 1)]
+    ("name", "retries"),
+    [
+        ("disconnects", 1),
+        ("cut", 1),
+        ("wrong-json", 1),
+        ("storm", 2),
+        ("busy", 1),
+        ("whole-cut", 1),
+        ("other-worker", 1),
+    ],
 )
 @pytest.mark.parametrize("stream", [True, False])
 def test_what_may_pass_is_tried_again(chat, waited, name, retries, stream):
@@ -218,7 +244,7 @@ def test_what_cannot_pass_is_told_at_once_in_one_line(chat, server, waited, name
 def test_a_dead_endpoint_is_told(chat, waited):
     with Running() as gone:
         url = gone.url
-    with pytest.raises(EndpointError, match=r"the connection failed \(ConnectError: .*\) \(8 tries\)"):
+    with pytest.raises(EndpointError, match=r"the connection failed \(ConnectError: .*\) \(10 tries\)"):
         chat("solves", base_url=url).complete(ASK)
 
 
@@ -255,6 +281,12 @@ def test_a_conversation_that_is_too_long(chat):
     messages = [*ASK, *[{"role": "assistant", "content": "x"}] * 2]
     with pytest.raises(ContextOverflowError, match="HTTP 400: This model's maximum context length is 4096 tokens"):
         chat("overflows").complete(messages)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_error_in_place_of_an_answer_is_one(chat, stream):
+    with pytest.raises(ContextOverflowError, match="HTTP 400: This endpoint's maximum"):
+        chat("too-long", stream=stream).complete(ASK)
 
 
 # --- what is sent ---
@@ -415,7 +447,7 @@ def test_a_killed_process_gives_its_slot_back(tmp_path, chat, monkeypatch):
 # --- nothing shows the key ---
 
 
-@pytest.mark.parametrize("name", ["unauthorized", "refused", "echo", "busy-echo"])
+@pytest.mark.parametrize("name", ["unauthorized", "refused", "echo", "busy-echo", "deep-echo"])
 def test_the_key_is_in_nothing_that_comes_back(chat, server, waited, name, capfd, caplog):
     caplog.set_level("DEBUG")
     talk = chat(name)
