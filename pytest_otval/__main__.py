@@ -13,6 +13,22 @@ from pytest_otval.workspace import default_cluster
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 4 for wrong usage, 1 for what could not be done."""
+    arguments = make_parser().parse_args(argv)
+    try:
+        status: int = arguments.run(arguments)
+    except OtvalUsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 4
+    except Conclusion as conclusion:
+        print(f"error: {conclusion}", file=sys.stderr)
+        if conclusion.log:
+            print(conclusion.log, file=sys.stderr)
+        return 1
+    return status
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
     parser = argparse.ArgumentParser(prog="python -m pytest_otval", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_doctor(commands)
@@ -28,18 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _add_harden(commands)
     _add_checks(commands)
     _add_models(commands)
-    arguments = parser.parse_args(argv)
-    try:
-        status: int = arguments.run(arguments)
-    except OtvalUsageError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 4
-    except Conclusion as conclusion:
-        print(f"error: {conclusion}", file=sys.stderr)
-        if conclusion.log:
-            print(conclusion.log, file=sys.stderr)
-        return 1
-    return status
+    return parser
 
 
 def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -71,9 +76,12 @@ def _add_runtime(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_dataset(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from pytest_otval.sources.inventory_command import add_inventory
     from pytest_otval.task.command import add_arguments
 
-    add_arguments(commands.add_parser("dataset", help="pack the tasks of a dataset into one file, or unpack them"))
+    add_inventory(
+        add_arguments(commands.add_parser("dataset", help="pack and unpack datasets, and keep the inventory"))
+    )
 
 
 def _add_upstream(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -59,8 +59,12 @@ class Hub:
     ``$HF_ENDPOINT`` and ``$HF_TOKEN`` apply.
     """
 
-    def __init__(self, repository: str, revision: str | None = None, kind: Kind = "dataset") -> None:
-        """Raise OtvalUsageError: offline, huggingface_hub is missing, no such repository, or it may not be seen.
+    def __init__(
+        self, repository: str, revision: str | None = None, private: bool = False, kind: Kind = "dataset"
+    ) -> None:
+        """``private``: the repository is made where there is none, and is refused where everybody sees it.
+
+        Raise OtvalUsageError: offline, huggingface_hub is missing, no such repository, or it may not be seen.
 
         Raise Conclusion ``network-unreachable``.
         """
@@ -84,7 +88,11 @@ class Hub:
         self._system: HfFileSystem = huggingface_hub.HfFileSystem(
             endpoint=self._endpoint, token=self._token, skip_instance_cache=True
         )
+        if private:
+            self._asked(lambda: self._api.create_repo(repository, private=True, repo_type=kind, exist_ok=True))
         info = self._asked(lambda: self._api.repo_info(repository, revision=revision, repo_type=kind))
+        if private and not info.private:
+            raise OtvalUsageError(f"{printable(repository)} is there and public: nothing was sent; name another one")
         self.revision = str(info.sha)
 
     def files(self, folder: str) -> dict[str, HubFile]:

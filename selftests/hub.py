@@ -147,6 +147,8 @@ class _Handler(BaseHTTPRequestHandler):
             case ["api", "validate-yaml"]:
                 # Of a README that is uploaded.
                 return self.say_json({"errors": [], "warnings": []})
+            case ["api", "repos", "create"]:
+                return self.create(json.loads(self.body))
             case ["api", kind, owner, name, *rest]:
                 return self.with_repository(f"{kind}/{owner}/{name}", lambda found: self.api(found, rest))
             case ["datasets", owner, name, *rest]:
@@ -162,6 +164,17 @@ class _Handler(BaseHTTPRequestHandler):
             return False
         fault.after -= 1
         return fault.after < 0
+
+    def create(self, asked: dict) -> None:
+        if self.headers.get("Authorization") != f"Bearer {TOKEN}":
+            return self.say(401, b'{"error": "Invalid username or password."}')
+        name = f"{asked['type']}s/{asked['organization']}/{asked['name']}"
+        url = f"{self.hub.url}/{name}"
+        if name in self.hub.repositories:
+            return self.say(409, json.dumps({"error": "You already created this dataset repo", "url": url}).encode())
+        # Versions of the library say it in two ways.
+        self.hub.add(name, private=asked.get("private") or asked.get("visibility") == "private")
+        return self.say_json({"url": url})
 
     def with_repository(self, name: str, answer) -> None:
         found, known = self.hub.repositories.get(name), self.headers.get("Authorization") == f"Bearer {TOKEN}"

@@ -43,7 +43,7 @@ def named(profile: Profile, word: str) -> tuple[str, ModelSection]:
 def download(arguments: argparse.Namespace) -> int:
     """Bring weights, and say which revision they are."""
     _, section = named(load_profile(arguments.cluster), arguments.model)
-    hub = Hub(section.repository or "", section.revision, "model")
+    hub = Hub(section.repository or "", section.revision, kind="model")
     for line in bring(hub, Workspace.from_environment().models):
         print(line, flush=True)
     print(f'{hub.repository} is here: revision = "{hub.revision}"')

@@ -100,6 +100,8 @@ NEAR_MISSES = [
     ("ver-runs-outside-tests", run('source "$(dirname "$0")/lib.sh"', RUN) | {"tests/lib.sh": "true\n"}),
     ("ver-runs-outside-tests", run("python3 /app/grade.py") | GRADER | SEPARATE),
     ("ver-runs-outside-tests", run("pytest --version", RUN)),
+    ("ver-runs-outside-tests", run("python3 -I -m pytest /tests/test_outputs.py")),
+    ("ver-runs-outside-tests", run("python3 -O -I /tests/test_outputs.py")),
     ("ver-trusts-agent-file", script(RUN, "cp /tmp/reward.txt /logs/verifier/reward.txt")),
     ("ver-trusts-agent-file", run("cd /app && sha256sum -c /tests/sums.txt")),
     ("ver-pytest-isolation", run("cd /app", "pytest /tests/test_outputs.py")),
