@@ -22,6 +22,11 @@ FILES = sorted(
     for pattern in ("*.md", "docs/*.md", "datasets/*.md", "datasets/*/*.md", "clusters/*.md", "runtimes/*/*.md")
     for path in CHECKOUT.glob(pattern)
 )
+PATCHES = sorted(
+    path.relative_to(CHECKOUT)
+    for pattern in ("datasets/*/patch.py", "docs/examples/*/*.py")
+    for path in CHECKOUT.glob(pattern)
+)
 OURS = ("python", "-m", "pytest_otval")
 BEGINS = re.compile(r"(?:\$ )?(python -m pytest_otval |python \S*patch\.py |(?:.* -- )?pytest )")
 NOTATION = {"...": "", "N": "2", "CPUS": "2", "ACTION": "list"}
@@ -115,6 +120,11 @@ def help_of(patch, command=""):
         sys.argv = argv
     assert ended.value.code == 0, f"{patch} has no command {command}"
     return out.getvalue()
+
+
+@pytest.mark.parametrize("patch", PATCHES, ids=str)
+def test_a_patch_of_the_repository_can_be_loaded(patch):
+    assert "prepare" in help_of(CHECKOUT / patch)
 
 
 @pytest.mark.parametrize("file", FILES, ids=str)

@@ -59,7 +59,7 @@ def environments_below(paths: Iterable[Path], scratch: Path) -> Iterator[Environ
 
     A packed task is unpacked below ``scratch`` while it is the one at hand. Of links to folders those to tasks and
     datasets are followed, and a path that is a dataset without tasks stands for its prepared form in the workspace, as
-    in a test run. Raises OtvalUsageError for a path that is no folder, and for a dataset that is not prepared.
+    in a test run. Raises OtvalUsageError for a path that is no folder.
     """
     seen: set[tuple[int, int]] = set()
     for path in paths:
@@ -83,13 +83,11 @@ def environments_below(paths: Iterable[Path], scratch: Path) -> Iterator[Environ
 
 
 def _prepared(path: Path) -> Path:
-    if is_prepared(path) or not os.path.isfile(path / DATASET_TOML):  # noqa: PTH113
-        return path
     workspace = os.environ.get("OT_WORKSPACE", "")
-    name = path.absolute().name
-    if workspace and is_prepared(prepared := Path(workspace) / "datasets" / name):
-        return prepared
-    raise OtvalUsageError(f"dataset {name} is not prepared: run `python {path / 'patch.py'} prepare`")
+    if not workspace or is_prepared(path) or not os.path.isfile(path / DATASET_TOML):  # noqa: PTH113
+        return path
+    prepared = Path(workspace) / "datasets" / path.absolute().name
+    return prepared if is_prepared(prepared) else path
 
 
 def _is_new(folder: Path, seen: set[tuple[int, int]]) -> bool:

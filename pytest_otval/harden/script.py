@@ -15,7 +15,7 @@ from pytest_otval.checks.verify_walk import WORKDIR, Run, walk
 from pytest_otval.harden.environments import activation_of
 from pytest_otval.harden.facts import Facts
 from pytest_otval.harden.preparing import GIVEN, guard
-from pytest_otval.harden.pytest_call import Call, call_of
+from pytest_otval.harden.pytest_call import Call, call_of, plugin_of
 from pytest_otval.harden.restoring import restored
 from pytest_otval.harden.tree import (
     PLAIN,
@@ -33,19 +33,6 @@ from pytest_otval.task.bash import bash_tree
 
 _SHELLS = ("bash", "sh", "dash")
 _LOGIN_SHEBANG = re.compile(rb"\A(#![^\n]*/(?:env +-S +)?(?:ba|da)?sh)((?: +(?:-l|-i|-li|-il|--login))+)(?=[ \n])")
-_PLUGINS = {
-    "pytest_jsonreport": r"--json-report\b.*",
-    "pytest_cov": r"--cov\b.*",
-    "pytest_timeout": r"--timeout\b.*",
-    "pytest_html": r"--(?:html|self-contained)\b.*",
-    "xdist": r"--(?:dist|numprocesses)\b.*|-n\d*",
-    "pytest_rerunfailures": r"--reruns\b.*",
-    "pytest_asyncio": r"--asyncio\b.*",
-    "pytest_benchmark": r"--benchmark\b.*",
-    "pytest_forked": r"--forked\b.*",
-    "pytest_django": r"--ds\b.*",
-}
-"""Options that plugins of pytest bring, by the plugin's module."""
 _RUNS_TEXT = re.compile(r"-[a-z]*c")
 _WITH_VALUE = re.compile(r"[+-][a-z]*[oO]|--rcfile|--init-file")
 _GAP = re.compile(rb"(?:[ \t]|\\\n)+\Z")
@@ -179,7 +166,7 @@ class _Work:
 
     def _is_foreign(self, text: str) -> bool:
         """Whether an option of pytest is one of a plugin that the runtime does not have."""
-        plugin = next((name for name, option in _PLUGINS.items() if re.fullmatch(option, text)), None)
+        plugin = plugin_of(text)
         return plugin is not None and plugin not in self.facts.runtime.modules
 
     def _put(self, command: Command, text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from tree_sitter import Node as Syntax
 
@@ -52,16 +52,6 @@ class ScriptEdit:
         at = statement_of(command.node).start_byte
         self.edits.insert(at, f"{line}\n{indent_of(self.source, at)}")
 
-    def replace(self, node: Syntax, text: str) -> None:
-        """Put a text in the place of a piece."""
-        self.edits.replace(node.start_byte, node.end_byte, text)
-
-    def cut(self, statements: Iterable[Syntax]) -> None:
-        """Take statements out, with the lines that nothing else stands on."""
-        for node in statements:
-            start, end = whole_lines(self.source, node.start_byte, node.end_byte)
-            self.edits.replace(start, end, "")
-
     def save(self) -> None:
         """Write what it has become, if a shell reads that. Raises PatchError."""
         content = self.edits.applied(self.source)
@@ -77,15 +67,6 @@ def readable(task: TaskEditor, path: str) -> ScriptEdit | None:
         return ScriptEdit(task, path)
     except PatchError:
         return None
-
-
-def whole_lines(source: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return where the lines begin and end that nothing but a piece stands on; the piece where there are none."""
-    first = source.rfind(b"\n", 0, start) + 1
-    last = source.find(b"\n", end)
-    last = len(source) if last < 0 else last + 1
-    alone = not source[first:start].strip() and not source[end:last].strip()
-    return (first, last) if alone else (start, end)
 
 
 def functions(root: Syntax) -> dict[str, Syntax]:

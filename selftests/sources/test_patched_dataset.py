@@ -5,6 +5,8 @@ import hashlib
 import json
 import os
 import subprocess
+import sys
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +14,7 @@ from pytest_otval.sources import dataset as dataset_module
 from pytest_otval.sources import making, parts, prepare_command
 from pytest_otval.sources.adapters.base import Refused
 from pytest_otval.sources.dataset import PatchedDataset
+from pytest_otval.sources.dockerfiles import DOCKERFILE
 from pytest_otval.sources.patches import Patch
 from pytest_otval.task.dataset import load_dataset
 from pytest_otval.task.digest import task_digest
@@ -343,3 +346,38 @@ def test_links_of_a_packed_task_stay_links(small, capsys):
     os.symlink("/etc/passwd", small.root / "origin" / "tasks" / "a" / "link")
     said(capsys, small(), "prepare", "--folders")
     assert os.readlink(small.target / "tasks" / "a" / "link") == "/etc/passwd"
+
+
+def test_what_a_patch_reads_is_part_of_the_recipe(small):
+    idle = Patch("p", "f", lambda task: None, lambda task: False)
+    recipes = {small([replace(idle, inputs=lambda text=text: text)]).recipe for text in "ab"}
+    assert len(recipes) == 2
+
+
+def test_a_process_of_its_own_makes_tasks_with_patches_that_parse_dockerfiles(small, tmp_path):
+    """BuildKit's parser is Go's: a child of a process that has loaded it may hang, so none may have when it forks."""
+    script = small([]).folder / "patch.py"
+    script.write_text(
+        "import sys\n"
+        "from pytest_otval.sources.dataset import PatchedDataset\n"
+        "from pytest_otval.sources.library import package_lists\n"
+        "assert 'dockerfile' not in sys.modules\n"
+        "raise SystemExit(PatchedDataset(__file__, [package_lists()]).main())\n"
+    )
+    for name in ("a", "b"):
+        write_task(tmp_path / "origin/tasks" / name, {DOCKERFILE: "FROM debian:12\nRUN apt-get install -y git\n"})
+    done = subprocess.run(
+        [sys.executable, script, "prepare"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OT_WORKSPACE": str(tmp_path / "ws")},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0] == "package-lists (docker-apt-no-lists): 2 tasks"
+
+
+def test_a_process_that_has_loaded_it_makes_them_alone(small, capsys, monkeypatch):
+    monkeypatch.setattr(making, "may_fork", lambda: False)
+    monkeypatch.setattr(making, "ProcessPoolExecutor", None)
+    assert said(capsys, small([patch()]), "prepare")[0] == 0

@@ -4,7 +4,8 @@ import sys
 
 from pytest_otval.sources.dataset import PatchedDataset
 from pytest_otval.sources.editor import TaskEditor
-from pytest_otval.sources.library import found, hardened_tests, reward_guard
+from pytest_otval.sources.library import hardened_tests, reward_guard
+from pytest_otval.sources.library.needs import found
 from pytest_otval.sources.patches import Patch
 
 

@@ -7,6 +7,8 @@ import posixpath
 import re
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
 
 from pytest_otval.checks.context import CheckContext
 from pytest_otval.checks.shell_commands import unwrapped
@@ -26,9 +28,14 @@ from pytest_otval.workspace import Workspace
 
 def wishes_for(runtime: str) -> Wishes:
     """Return the wish that tests run in the newest runtime of a name in the cache. Raises OtvalUsageError."""
-    newest = next(
-        (one for one in records(Workspace.from_environment().runtimes) if one.name == runtime and one.python), None
-    )
+    cache = Workspace.from_environment().runtimes
+    return _wishes(runtime, cache, tuple(sorted(path.name for path in cache.glob("*.json"))))
+
+
+@lru_cache(maxsize=8)
+def _wishes(runtime: str, cache: Path, manifests: tuple[str, ...]) -> Wishes:
+    """Read the manifests of a cache once: each is named by the checksum of what it tells of."""
+    newest = next((one for one in records(cache) if one.name == runtime and one.python), None)
     missing = f"{runtime} is not in the cache: python -m pytest_otval runtime build {runtime}"
     if newest is None:
         return Wishes(None, name=runtime, missing=missing)
@@ -79,7 +86,8 @@ def installs_in_runtime(runtime: str = "python-verifier") -> Patch:
             script.save()
         left = next((one for one in findings(task, "network-at-verify") if one.path in paths), None)
         if left is not None:
-            raise PatchError(f"{left.path}:{left.line}: {left.message}")
+            because = "".join(f" ({note})" for note in proposal.notes[:1])
+            raise PatchError(f"{left.path}:{left.line}: {left.message}{because}")
 
     return Patch(
         "installs-in-runtime",

@@ -1,5 +1,7 @@
 """Patches that take installations and graders out of the agent's reach, the runtime is a manifest alone."""
 
+from itertools import count
+
 import pytest
 
 from pytest_otval.runtimes.record import VERIFIER_JSON, Package, Runtime, write_record
@@ -23,20 +25,22 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def runtime(cache):
-    """Write the manifest of a runtime with some packages."""
+    """Write the manifest of a runtime with some packages, newer than those before."""
+    years = count(2001)
 
     def made(*modules, **distributions):
+        year = next(years)
         write_record(
             cache,
             Runtime(
-                "a" * 64,
+                f"{year:064}",
                 f"{NAME}-0123456789ab",
                 f"/opt/otval/runtimes/{NAME}",
                 1,
                 "debian:bookworm",
                 "k",
                 "bin/python3",
-                "2026-01-01T00:00:00+00:00",
+                f"{year}-01-01T00:00:00+00:00",
                 {"pip": {name: Package(version) for name, version in distributions.items()}},
                 {f"lib/python3.11/site-packages/{module}/__init__.py": "b" * 64 for module in modules},
             ),
@@ -126,6 +130,15 @@ def test_what_else_is_fetched_is_refused_and_nothing_is_changed(task, runtime, s
     assert editor.content() == before
 
 
+def test_it_is_told_what_the_tests_import_that_the_runtime_lacks(task, runtime):
+    runtime()
+    editor = task(f"#!/bin/bash\npip install pytest\npytest /tests/test_outputs.py\n{BY_STATUS}", "import astroid\n")
+    assert (
+        "pip install pytest (tests/test.sh: the tests import astroid"
+        in apply(editor, [library.installs_in_runtime()]).trouble[0]
+    )
+
+
 @pytest.mark.parametrize("patch", [library.hardened_tests, library.installs_in_runtime])
 def test_a_runtime_that_is_not_there_is_told_with_the_command_that_makes_it(task, cache, patch):
     editor = task(f"#!/bin/bash\npip install pytest\npytest /tests/test_outputs.py\n{BY_STATUS}")
@@ -135,7 +148,7 @@ def test_a_runtime_that_is_not_there_is_told_with_the_command_that_makes_it(task
 
 def test_what_is_made_depends_on_the_runtime(runtime):
     runtime()
-    assert library.hardened_tests().inputs() == f"{NAME}-0123456789ab@sha256:{'a' * 64}"
+    assert library.hardened_tests().inputs() == f"{NAME}-0123456789ab@sha256:{2001:064}"
 
 
 def test_a_grader_runs_in_the_runtime(task, runtime):
