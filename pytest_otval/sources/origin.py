@@ -26,7 +26,7 @@ from pytest_otval.sources.fetch import is_fetched as is_file_fetched
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.releases.pairs import PINS, archives_of
 from pytest_otval.sources.upstream import Clone, check_out, clones, fetch_commit, load_pins
-from pytest_otval.task.dataset import DATASET_TOML
+from pytest_otval.task.dataset import DATASET_TOML, OF_SOURCES
 from pytest_otval.task.digest import task_digest
 
 RECORD = "fetched.json"
@@ -112,6 +112,8 @@ class Recipe(BaseModel):
     """Which adapter makes tasks of it."""
     options: dict[str, Any] = {}
     """Of the adapter."""
+    images: dict[str, Annotated[str, Field(min_length=1)]] = {}
+    """Names of images, as tasks have them, and what stands in their place."""
 
 
 def read_recipe(dataset: Path) -> Recipe:
@@ -119,7 +121,7 @@ def read_recipe(dataset: Path) -> Recipe:
     file = dataset / DATASET_TOML
     try:
         ours = tomli.loads(file.read_text(encoding="utf-8")).get("otval", {})
-        return Recipe(**{name: ours[name] for name in ("source", "adapter", "options") if name in ours})
+        return Recipe(**{name: ours[name] for name in OF_SOURCES if name in ours})
     except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError) as error:
         raise OtvalUsageError(f"{file} cannot be read: {error}") from None
     except ValidationError as error:

@@ -164,6 +164,24 @@ def test_other_settings_are_seen_and_make_no_task_anew(small, capsys, monkeypatc
     assert load_dataset(small.target).settings.noop_max == 0.25
 
 
+def test_images_are_replaced_as_dataset_toml_says(small, capsys, tmp_path):
+    dataset = small()
+    with (dataset.folder / "dataset.toml").open("a") as file:
+        file.write('[otval.images]\n"debian:bookworm-slim" = "mirror.example/debian@sha256:00"\n')
+    assert said(capsys, dataset, "prepare")[1][0] == "image-map (image): 3 tasks"
+    task = source_of(small.target).folder("a", tmp_path / "out")
+    assert "FROM mirror.example/debian@sha256:00\n" in (task / "environment" / "Dockerfile").read_text()
+    assert 'image-map = "image"' in (task / "task.toml").read_text()
+    assert not load_dataset(small.target).findings
+    before = content(small.target)
+    text = (dataset.folder / "dataset.toml").read_text()
+    (dataset.folder / "dataset.toml").write_text(text.replace("sha256:00", "sha256:01"))
+    said(capsys, dataset, "prepare")
+    assert content(small.target).keys() != before.keys()
+    (dataset.folder / "dataset.toml").write_text(text.replace("bookworm", "trixie"))
+    assert "error: image-map: no task needs it" in said(capsys, dataset, "prepare")[1][-2]
+
+
 def test_two_at_once_do_not_make_the_same_dataset(small, capsys):
     dataset = small([patch()])
     with making.preparing(small.target):
