@@ -360,6 +360,30 @@ def test_files_of_the_hub(small, capsys, any_hub, tmp_path):
     assert "does not match its checksum" in said(capsys, other, "fetch")[2][0]
 
 
+def test_files_of_the_hub_by_a_pattern(small, capsys, any_hub, tmp_path):
+    said(capsys, small(), "prepare")
+    (part,) = (small.target / "data").glob("*.parquet")
+    files = {"data/train-0.parquet": part.read_bytes(), "data/other.txt": b"no tasks", "README.md": b"x"}
+    repository = any_hub.add("datasets/org/set", files)
+    source = f'kind = "huggingface"\nrepository = "org/set"\nrevision = "{repository.sha()}"\nfiles = ["data/{{}}"]'
+    dataset = small(source=source.format("train-*.parquet"))
+    assert said(capsys, dataset, "fetch") == (0, ["small: fetched"], [])
+    (kept,) = (small.root / "ws" / "datasets" / ".sources" / "small").iterdir()
+    assert [path.name for path in (kept / "data" / "data").iterdir()] == ["train-0.parquet"]
+    assert said(capsys, small(source=source.format("test-*")), "fetch")[2] == [
+        f"error: org/set has no file data/test-* at {repository.sha()[:12]}"
+    ]
+
+
+def test_a_dataset_of_the_hub_without_a_revision_is_not_fetched(small, capsys):
+    dataset = small(source='kind = "huggingface"\nrepository = "org/set"\nfiles = ["data/*.parquet"]')
+    assert said(capsys, dataset, "status")[1][0] == "source: not fetched"
+    assert said(capsys, dataset, "fetch")[2] == [
+        "error: no revision is pinned: write `revision` into [otval.source], "
+        "a commit of https://huggingface.co/datasets/org/set/commits/main"
+    ]
+
+
 def test_links_of_a_packed_task_stay_links(small, capsys):
     os.symlink("/etc/passwd", small.root / "origin" / "tasks" / "a" / "link")
     said(capsys, small(), "prepare", "--folders")
