@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pytest_otval.llm.bootstrap import Mean, means
-from pytest_otval.llm.tables import TaskRow
+from pytest_otval.llm.tables import TaskRow, shown_ks
 from pytest_otval.llm.worth import Difference, difference, item_total
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How much more often the first model solves tasks than the second."""
+    """How much more often the first solves tasks than the second."""
 
-    first: str
-    second: str
     tasks: dict[tuple[str, str], Difference]
     """By dataset and task, for tasks at which both have valid attempts."""
-    mean: Mean
-    """Over these tasks, each against itself: what is hard for both says nothing about the difference."""
+    pass_at: tuple[tuple[int, Mean], ...]
+    """By k, the mean difference of pass@k over the tasks at which both have k valid attempts; there is always k = 1."""
+
+    @property
+    def mean(self) -> Mean:
+        """Over these tasks, each against itself: what is hard for both says nothing about the difference."""
+        return self.pass_at[0][1]
 
 
 def compare(rows: Sequence[TaskRow], first: str, second: str, seed: int = 0) -> Comparison:
     """Return the difference between two models, from the attempts that are valid."""
-    ours = {(row.dataset, row.task): row for row in rows if row.model == first and row.without_invalid}
-    theirs = {(row.dataset, row.task): row for row in rows if row.model == second and row.without_invalid}
+    return compared([row for row in rows if row.model == first], [row for row in rows if row.model == second], seed)
+
+
+def compared(first: Iterable[TaskRow], second: Iterable[TaskRow], seed: int = 0) -> Comparison:
+    """Return the difference between two sets of rows, each of which has a task once."""
+    ours = {(row.dataset, row.task): row for row in first if row.without_invalid}
+    theirs = {(row.dataset, row.task): row for row in second if row.without_invalid}
     both = sorted(ours.keys() & theirs.keys())
-    found = {key: difference(_counts(ours[key]), _counts(theirs[key])) for key in both}
+    pairs = [(ours[key], theirs[key]) for key in both]
+    ks = shown_ks(max((min(_valid(one), _valid(other)) for one, other in pairs), default=1))
+    columns = [[_difference_at(k, *pair) for pair in pairs] for k in ks]
     clusters = [f"{key[0]}: {ours[key].cluster}" for key in both]
-    return Comparison(first, second, found, means([[found[key].value for key in both]], clusters, seed)[0])
+    found = {key: difference(_counts(one), _counts(other)) for key, (one, other) in zip(both, pairs, strict=True)}
+    return Comparison(found, tuple(zip(ks, means(columns, clusters, seed), strict=True)))
 
 
 def discrimination(rows: Sequence[TaskRow]) -> dict[tuple[str, str], float | None]:
@@ -46,5 +57,16 @@ def discrimination(rows: Sequence[TaskRow]) -> dict[tuple[str, str], float | Non
     return found
 
 
+def _valid(row: TaskRow) -> int:
+    return row.denominators.scored
+
+
 def _counts(row: TaskRow) -> tuple[int, int]:
-    return row.counts.solved + row.counts.unsolved, row.counts.solved
+    return _valid(row), row.counts.solved
+
+
+def _difference_at(k: int, first: TaskRow, second: TaskRow) -> float | None:
+    one, other = first.without_invalid, second.without_invalid
+    if one is None or other is None or min(one.count, other.count) < k:
+        return None
+    return one.pass_at[k - 1] - other.pass_at[k - 1]

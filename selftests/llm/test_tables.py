@@ -60,6 +60,21 @@ def test_an_invalid_attempt_is_never_counted_as_solved():
     assert task_rows([row])[0].counts == Counts(0, 0, 1)
 
 
+def test_errors_are_no_attempts_but_are_told():
+    rows = [*attempts("a", "+-x"), Attempt("demo", "a", "m", 3, valid=False, reason="endpoint-failed")]
+    (row,) = task_rows(rows, planned=5)
+    assert [one.outcome for one in rows] == ["solved", "unsolved", "invalid", "error"]
+    assert row.denominators == Denominators(planned=5, ran=4, excluded=2, scored=2, errors=1)
+    assert (row.with_failures.count, row.without_invalid.count) == (3, 2)
+    assert [at.k for at in dataset_rows(rows, [row])[0].pass_at] == [1, 2, 3]
+
+
+def test_where_all_were_errors_nothing_is_estimated():
+    rows = [Attempt("demo", "a", "m", 0, valid=False, reason="killed")]
+    (found,) = dataset_rows(rows, task_rows(rows))
+    assert (found.pass_at, found.denominators.ran, found.signal.value) == ((), 1, None)
+
+
 def test_a_price_that_is_missing_makes_no_sum():
     rows = attempts("a", "+", usd=0.5) + attempts("a", "-")
     (row,) = task_rows(rows)
@@ -145,6 +160,9 @@ def test_models_compared_task_by_task():
     found = compare(task_rows(rows), "m", "n")
     assert {key: one.value for key, one in found.tasks.items()} == {("demo", "a"): 0.5, ("demo", "b"): 0.5}
     assert (found.mean.value, found.mean.tasks) == (0.5, 2)
+    (one, first), (two, second) = found.pass_at[:2]
+    assert (one, two, first) == (1, 2, found.mean)
+    assert (second.value, second.tasks) == (pytest.approx((1 / 6 + 5 / 6) / 2), 2)
     assert compare(task_rows(rows), "m", "nobody").mean.value is None
 
 
