@@ -1,6 +1,7 @@
 """A trajectory as Harbor's agents leave it: ``agent/trajectory.json`` in ATIF v1.8.
 
 Its objects forbid unknown fields; ours stand in ``extra``. ``scripts/harbor_results.py`` holds it to Harbor's models.
+What it tells of a conversation is what the model was told, word for word, but for characters that no encoding has.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from pytest_otval.llm.chat import Message, Reply, Usage
+from pytest_otval.llm.conversation import utf8
 
 SCHEMA = "ATIF-v1.8"
 NAME = "trajectory.json"
+MOST_LEVELS = 64
+"""Of a call's arguments; where they nest deeper they are kept as text, since not all readers take them."""
 
 
 class Trajectory:
@@ -27,10 +32,18 @@ class Trajectory:
         self._head = {"schema_version": SCHEMA, "session_id": session}
         self._agent: dict[str, Any] = {"name": agent, "version": version, "model_name": model}
         self._model = model
-        self._steps: list[dict[str, Any]] = []
+        self._done: list[str] = []
+        """Steps that do not change any more, as JSON: only what follows is made anew for each file."""
+        self._open: list[dict[str, Any]] = []
+        """From the latest answer on."""
         self._usages: list[Usage] = []
-        self._known = 0
-        """Messages of the conversation that stand in it."""
+        self._told: list[Message] = []
+        """The conversation as it was when the model was asked last."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything stands in it."""
+        return bool(self._done or self._open)
 
     def tools(self, descriptions: Sequence[Mapping[str, Any]]) -> None:
         """Note what the model may call."""
@@ -38,14 +51,20 @@ class Trajectory:
             self._agent["tool_definitions"] = list(descriptions)
 
     def heard(self, messages: Sequence[Message]) -> None:
-        """Note what the model is told besides the output of its commands, which ``observed`` notes."""
-        for message in messages[self._known :]:
-            if message["role"] in ("system", "user"):
+        """Note what is new in what the model is told; an agent may have rewritten what was told before."""
+        pairs = zip(messages, self._told, strict=False)
+        known = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs))
+        self._told = list(messages)
+        for message in messages[known:]:
+            if message["role"] == "tool":
+                self._shown(str(message.get("tool_call_id")), _text(message.get("content")))
+            elif message["role"] in ("system", "user"):
                 self._step(str(message["role"]), _text(message.get("content")))
-        self._known = len(messages)
 
     def answered(self, reply: Reply) -> None:
         """Note an answer of the model."""
+        self._done += map(_json, self._open)
+        self._open = []
         message, usage = reply.message, reply.usage
         step = self._step("agent", _text(message.get("content")))
         step["model_name"] = self._model
@@ -65,43 +84,75 @@ class Trajectory:
         self._usages.append(usage)
 
     def observed(self, content: str, call: str | None, extra: Mapping[str, Any]) -> None:
-        """Note what came of a command of the latest answer; ``call`` is the id of the call that it was."""
-        if not self._steps:
-            return
-        step = self._steps[-1]
-        result: dict[str, Any] = {"content": _text(content)}
-        if call is not None:
-            result["source_call_id"] = call
-        step.setdefault("observation", {"results": []})["results"].append(result)
-        step.setdefault("extra", {}).setdefault("commands", []).append(dict(extra))
+        """Note what came of a command of the latest answer; ``call`` is the id of the call that it was.
+
+        What the model gets to see of it takes its place once the model is asked again.
+        """
+        if step := self._answer():
+            _results(step).append(_result(step, call, _text(content)))
+            step["extra"].setdefault("commands", []).append(dict(extra))
+
+    def malformed(self, why: str) -> None:
+        """Note that the latest answer could not be understood."""
+        if step := self._answer():
+            step["extra"]["malformed"] = why
 
     def write(self, extra: Mapping[str, Any] | None = None) -> None:
-        """Leave the file as it stands. Raises OSError."""
+        """Leave the file as it stands; none as long as there is no step, which would be invalid. Raises OSError."""
+        steps = [*self._done, *map(_json, self._open)]
+        if not steps:
+            return
         prices = [usage.usd for usage in self._usages if usage.usd is not None]
         final = {
             "total_prompt_tokens": sum(usage.prompt for usage in self._usages),
             "total_completion_tokens": sum(usage.completion for usage in self._usages),
             "total_cached_tokens": sum(usage.cached for usage in self._usages),
             "total_cost_usd": sum(prices) if prices and len(prices) == len(self._usages) else None,
-            "total_steps": len(self._steps),
+            "total_steps": len(steps),
         }
-        whole = {**self._head, "agent": self._agent, "steps": self._steps, "final_metrics": final}
-        if extra:
-            whole["extra"] = dict(extra)
+        rest = {"agent": self._agent, "final_metrics": final, **({"extra": extra} if extra else {})}
+        body = ",\n".join(steps)
+        text = f'{_json(self._head)[:-1]},\n"steps": [\n{body}\n],\n{_json(rest)[1:]}\n'
         self._path.parent.mkdir(parents=True, exist_ok=True)
         part = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        part.write_text(json.dumps(whole, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        part.write_text(text, encoding="utf-8")
         part.replace(self._path)
 
     def _step(self, source: str, message: str) -> dict[str, Any]:
         step: dict[str, Any] = {
-            "step_id": len(self._steps) + 1,
+            "step_id": len(self._done) + len(self._open) + 1,
             "timestamp": datetime.now(UTC).isoformat(),
             "source": source,
             "message": message,
         }
-        self._steps.append(step)
+        self._open.append(step)
         return step
+
+    def _answer(self) -> dict[str, Any] | None:
+        """Return the step of the latest answer."""
+        return self._open[0] if self._open and self._open[0]["source"] == "agent" else None
+
+    def _shown(self, call: str, content: str) -> None:
+        """Note what the model is told of a call of its latest answer."""
+        if step := self._answer():
+            results = _results(step)
+            known = next((one for one in results if one.get("source_call_id") == utf8(call)), None)
+            if known is None:
+                results.append(_result(step, call, content))
+            else:
+                known["content"] = content
+
+
+def _results(step: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = step.setdefault("observation", {"results": []})["results"]
+    return found
+
+
+def _result(step: Mapping[str, Any], call: str | None, content: str) -> dict[str, Any]:
+    """Return a result; it may name no other calls than those of its step."""
+    id = utf8(call)
+    known = any(one["tool_call_id"] == id for one in step.get("tool_calls", ()))
+    return {"content": content, **({"source_call_id": id} if known else {})}
 
 
 def _metrics(usage: Usage) -> dict[str, Any]:
@@ -117,17 +168,29 @@ def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     function = call["function"]
     try:
         arguments = json.loads(function["arguments"])
+        # Python reads NaN and 1e999, which are no JSON.
+        known = isinstance(arguments, dict) and _is_shallow(arguments) and bool(json.dumps(arguments, allow_nan=False))
     except (ValueError, RecursionError):
-        arguments = None
-    if not isinstance(arguments, dict):
+        known = False
+    if not known:
         arguments = {"malformed": function["arguments"]}
     return {"tool_call_id": call["id"], "function_name": function["name"], "arguments": arguments}
 
 
+def _is_shallow(value: Any, levels: int = MOST_LEVELS) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return not isinstance(value, list) or (levels > 0 and all(_is_shallow(one, levels - 1) for one in value))
+
+
 def _text(content: Any) -> str:
-    """Return a message's text, as any JSON reader takes it; of parts the texts alone."""
+    """Return a message's text; of parts the texts alone."""
     if isinstance(content, str):
-        return content.encode("utf-8", "replace").decode()
+        return content
     if isinstance(content, Sequence):
         return "\n".join(_text(part.get("text")) for part in content if isinstance(part, Mapping))
     return ""
+
+
+def _json(value: Any) -> str:
+    return json.dumps(utf8(value), allow_nan=False)

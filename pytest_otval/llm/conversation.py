@@ -22,12 +22,12 @@ def outgoing(messages: Sequence[Message], reasoning_back: bool) -> list[dict[str
 def _sent(name: str, value: Any) -> Any:
     if name == "tool_calls" and isinstance(value, Sequence):
         return [_call(call) for call in value]
-    return _utf8(value)
+    return utf8(value)
 
 
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     function = call["function"]
-    return _utf8({**call, "function": {**function, "arguments": _arguments(function["arguments"])}})  # type: ignore[no-any-return]
+    return utf8({**call, "function": {**function, "arguments": _arguments(function["arguments"])}})  # type: ignore[no-any-return]
 
 
 def _arguments(text: str) -> str:
@@ -39,10 +39,10 @@ def _arguments(text: str) -> str:
     return text if known else json.dumps({"malformed": text})
 
 
-def _utf8(value: Any) -> Any:
-    """Output of commands may hold half characters, which no JSON writer takes."""
+def utf8(value: Any) -> Any:
+    """Return JSON data in UTF-8: commands and answers may hold half characters, which no JSON writer takes."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):
-        return {key: _utf8(one) for key, one in value.items()}
-    return [_utf8(one) for one in value] if isinstance(value, list | tuple) else value
+        return {utf8(key): utf8(one) for key, one in value.items()}
+    return [utf8(one) for one in value] if isinstance(value, list | tuple) else value

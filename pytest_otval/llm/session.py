@@ -14,6 +14,8 @@ from pytest_otval.llm.steps import Step
 
 COMMAND_SECONDS = 120.0
 """What one command of an agent may take; the attempt's own time may end it before."""
+MOST_CHARACTERS = 20_000
+"""Of a command's output that is noted: its first and last half."""
 
 
 class StopAttempt(Exception):
@@ -114,9 +116,10 @@ class Session:
         finally:
             self.record.memory_kills = self._shell.memory_kills
         self.record.left_alive = self._shell.left_alive
-        self._note(Step(command, ran.output, ran.status, ran.timed_out, command_seconds=ran.seconds))
+        output = shortened(ran.output)
+        self._note(Step(command, output, ran.status, ran.timed_out, command_seconds=ran.seconds))
         facts = {"status": ran.status, "seconds": round(ran.seconds, 4), "timed_out": ran.timed_out}
-        self._trajectory.observed(ran.output, call, {**facts, "note": ran.note} if ran.note else facts)
+        self._trajectory.observed(output, call, {**facts, "note": ran.note} if ran.note else facts)
         self._trajectory.write()
         return ran
 
@@ -125,14 +128,16 @@ class Session:
         return self._shell.run(command, min(COMMAND_SECONDS, self._left())).output
 
     def malformed(self, why: str) -> None:
-        """Note that the latest answer could not be understood."""
+        """Note that the latest answer, or a call of it, could not be understood."""
         self._note(Step(malformed=True))
-        self._trajectory.observed(why, None, {"malformed": True})
+        self._trajectory.malformed(why)
 
     def close(self, finish: str) -> None:
-        """Note why it ended."""
+        """Note why it ended; nothing where there was no end of its own."""
         self._flush()
         self.record.finish = finish
+        if not self._trajectory.begun:
+            self._trajectory.heard([{"role": "user", "content": self.instruction}])
         self._trajectory.write({"finish": finish})
 
     def _left(self) -> float:
@@ -153,6 +158,13 @@ class Session:
         """An answer without a command is a step, too."""
         if self._reply is not None:
             self._note(Step())
+
+
+def shortened(text: str) -> str:
+    """Return a text of at most ``MOST_CHARACTERS`` and a note of what is left out."""
+    half = MOST_CHARACTERS // 2
+    left_out = len(text) - 2 * half
+    return text if left_out <= 0 else f"{text[:half]}\n[{left_out} characters are left out here]\n{text[-half:]}"
 
 
 def _with_answer(step: Step, reply: Reply) -> Step:

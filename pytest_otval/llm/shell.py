@@ -16,18 +16,24 @@ MOST_BYTES = 1024 * 1024
 """Of a command's output that is looked at: its first and last half."""
 _SLACK = 10.0
 """Seconds after a command's own limit at which its container is killed, where what kills the command was killed."""
+_KILLED = 128 + 9
+_LEFT_OUT = b"\n[the middle of the output is left out here]\n"
 
-# The limit kills the command's session and not its container, so that services of earlier commands live on.
+# The limit kills the command's process group and not its container, so that services of earlier commands live on.
+# Nobody waits longer than the command: the reader of the pipe is told of its end.
 _LIMITED = f"""\
-{TOOLBOX}/busybox setsid "$@" &
-command=$!
-{TOOLBOX}/busybox setsid {TOOLBOX}/busybox sh -c '{TOOLBOX}/busybox sleep "$1"; kill -KILL -"$2"' - "$0" "$command" \
-</dev/null >/dev/null 2>&1 &
-watch=$!
-wait "$command"
-status=$?
-kill -KILL -"$watch"
-exit "$status"
+exec 7>&1
+{{
+{TOOLBOX}/busybox setsid "$@" >&7 2>&1 7>&- &
+echo "$!"
+wait "$!"
+echo "$?"
+}} | {{
+read -r command
+read -r -t "$0" status && exit "$status"
+kill -KILL -"$command"
+exit {_KILLED}
+}}
 """
 
 _FIND_SHELL = "command -v bash || command -v sh"
@@ -63,34 +69,36 @@ class Shell:
 
     def run(self, command: str, seconds: float) -> Ran:
         """Run a command of at most so many seconds. Raises OutOfSpaceError, and Conclusion for what is no agent's."""
+        if "\0" in command:
+            return Ran("", None, 0.0, note="the command was not run: a command line cannot hold a NUL character")
         if not self._shell:
             self._shell = self._found_shell()
-        argv = [f"{TOOLBOX}/sh", "-c", _LIMITED, str(math.ceil(seconds)), self._shell, "-c", command]
+        # No encoding has half characters, which JSON of a model may hold.
+        words = [self._shell, "-c", command.encode(errors="replace").decode()]
+        argv = [f"{TOOLBOX}/sh", "-c", _LIMITED, str(math.ceil(seconds)), *words]
         began = time.monotonic()
         result = self._place.run(self._command(argv, seconds + _SLACK))
-        output = _read(result.log)
         took = time.monotonic() - began
-        if result.ended == "exit":
-            self.left_alive = result.left_alive
-            if took >= seconds:
-                note = f"the command was killed after {seconds:.0f} s; processes that it left elsewhere go on"
-                return Ran(output, None, took, timed_out=True, note=note)
-            return Ran(output, result.status, took)
-        return self._revived(result.ended, output, took)
+        output = _read(result.log)
+        if result.ended != "exit":
+            return self._revived(result.ended, output, took)
+        self.left_alive = result.left_alive
+        if result.status == _KILLED and took >= seconds:
+            note = f"the command was killed after {seconds:.0f} s; processes that it left elsewhere go on"
+            return Ran(output, None, took, timed_out=True, note=note)
+        note = "its exit status is not known: something killed its shell" if result.status is None else ""
+        return Ran(output, result.status, took, note=note)
 
     def _revived(self, ended: str, output: str, took: float) -> Ran:
         """Start the container anew, where it died of what the command did."""
         self.left_alive = 0
-        if ended == "storage":
-            raise OutOfSpaceError("the agent wrote more than storage_mb")
         if ended == "killed":
             raise Conclusion("killed", "the agent had its container killed from outside", tail(self._place.log))
         if ended == "refused":
             raise Conclusion("bad-task", f"no command of an agent can start: {output.strip()[-200:]}")
-        if self._place.revive is None:
-            words = "used more than memory_mb" if ended == "memory" else "could not be stopped"
-            raise Conclusion("memory-limit" if ended == "memory" else "agent-timeout", f"the agent {words}")
         self._place.revive()
+        if ended == "storage":
+            raise OutOfSpaceError("the agent wrote more than storage_mb")
         again = "all processes were killed, and the machine was started again; what was written is there"
         if ended == "memory":
             self.memory_kills += 1
@@ -99,6 +107,8 @@ class Shell:
 
     def _found_shell(self) -> str:
         result = self._place.run(self._command([f"{TOOLBOX}/sh", "-c", _FIND_SHELL], _SLACK))
+        if result.ended != "exit":
+            self._revived(result.ended, _read(result.log), result.seconds)
         return _read(result.log).strip().partition("\n")[0] or f"{TOOLBOX}/sh"
 
     def _command(self, argv: list[str], seconds: float) -> Command:
@@ -109,8 +119,6 @@ def _read(path: Path) -> str:
     with path.open("rb") as file:
         data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
-            size = path.stat().st_size
-            file.seek(size - MOST_BYTES // 2)
-            left_out = f"\n[{size - MOST_BYTES} bytes are left out here]\n".encode()
-            data = data[: MOST_BYTES // 2] + left_out + file.read(MOST_BYTES // 2)
+            file.seek(path.stat().st_size - MOST_BYTES // 2)
+            data = data[: MOST_BYTES // 2] + _LEFT_OUT + file.read(MOST_BYTES // 2)
     return data.decode(errors="replace")

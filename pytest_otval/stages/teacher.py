@@ -1,7 +1,7 @@
 """teacher: can a model solve it? An item is one attempt; what is known of it goes into its line, and adds up later.
 
-An attempt that was scored is an answer, solved or not. Where the verifier gave no score that is the task's fault, as in
-any other trial, and no failure of the model.
+An attempt that was scored is an answer, solved or not; so is one that left no machine to verify anything on. Where the
+verifier gave no score for another reason that is the task's fault, as in any other trial, and no failure of the model.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from itertools import chain
 from typing import Any
 
-from pytest_otval.core import Conclusion, OtvalUsageError, StageResult, Verdict
+from pytest_otval.core import Conclusion, OtvalUsageError, StageResult
 from pytest_otval.llm.agents.base import Attempting
 from pytest_otval.llm.attempts import flags_of, tokens_of
 from pytest_otval.llm.chat import BudgetSpentError, Chat
@@ -30,7 +30,7 @@ def answer(machine: Machine, question: Question) -> StageResult:
     try:
         machine.budget.require()
         chat = machine.chat(question.model, question.attempt)
-        agent = Attempting(machine.model_agent, lambda: chat, machine.settings.verdict.max_steps)
+        agent = Attempting(machine.model_agent, chat, machine.settings.verdict.max_steps)
     except BudgetSpentError as error:
         raise Conclusion("budget-spent", str(error)) from None
     except OtvalUsageError as error:
@@ -49,22 +49,29 @@ def answer(machine: Machine, question: Question) -> StageResult:
 def _told(result: StageResult, records: list[Record], seen: list[Seen], chat: Chat) -> StageResult:
     """Return the answer of an attempt, with what it took and did."""
     stopped = next((record.finish for record in records if record.finish in TRUNCATED), "")
-    reason = "unsolved" if result.reason == "wrong-reward" else result.reason
+    reason = "unsolved" if result.reason == "wrong-reward" or _wrecked(result, stopped) else result.reason
     solved = reason == "expected"
     facts = _facts(records, seen, solved, stopped)
     headline = result.headline
-    if result.verdict in (Verdict.PASS, Verdict.FAIL) and reason in ("expected", "unsolved"):
+    score = result.facts.get("score")
+    if reason in ("expected", "unsolved") and score is not None:
         why = f", {stopped} over" if stopped else ""
-        headline = f"score {result.facts['score']:g} after {facts['statistics']['steps']} steps{why}"
+        headline = f"score {score:g} after {facts['statistics']['steps']} steps{why}"
     trials = [{**trial, "class": reason, "headline": headline} for trial in result.facts.get("trials", ())]
     return StageResult(reason, headline, result.log, {**result.facts, "trials": trials, "trajectory": facts})
+
+
+def _wrecked(result: StageResult, stopped: str) -> bool:
+    """Whether there is no score since the model left a machine on which nothing can be verified."""
+    return result.reason == "tampered" or (result.reason == "storage-limit" and stopped == "storage")
 
 
 def _facts(records: list[Record], seen: Iterable[Seen], solved: bool, stopped: str) -> dict[str, Any]:
     steps = list(chain.from_iterable(record.steps for record in records))
     statistics = statistics_of(steps)
     changes = [one.changes for one in seen if one.phase == "agent"]
-    changed = sum(len(one.found) for one in changes) if all(one.whole for one in changes) else None
+    paths = {change.path for one in changes for change in one.found}
+    changed = len(paths) if all(one.whole for one in changes) else None
     return {
         "finish": records[-1].finish if records else "",
         "truncated": bool(stopped),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -106,7 +105,7 @@ class AgentPhase:
             network = network_of(step.agent_network, self._layer.bench.allow_public)
             try:
                 with LivingContainer(self._layer, network, self.binds(step, folder)) as container:
-                    self.act(container, step, outcome, container.revive)
+                    self.act(container, step, outcome)
             finally:
                 self.keep_logs(step, folder)
 
@@ -117,10 +116,8 @@ class AgentPhase:
             self._layer.bench.sandbox.make_readable(logs)
             keep_evidence(logs, step_folder(self._evidence, step.name) / "agent")
 
-    def act(
-        self, container: Container, step: Step, outcome: StepOutcome, revive: Callable[[], None] | None = None
-    ) -> None:
-        """Do everything of the phase in a started container; ``revive`` starts it anew. Raises Conclusion."""
+    def act(self, container: LivingContainer, step: Step, outcome: StepOutcome) -> None:
+        """Do everything of the phase in a started container. Raises Conclusion."""
         self._layer.written = True
         self._inside(container, _LOG_FOLDERS)
         if step.workdir is not None:
@@ -129,7 +126,8 @@ class AgentPhase:
             self._await_health(container, check)
         log = self._log(step, f"agent/{self._agent.name}.txt")
         run = partial(_run_as_agent, container)
-        place = AgentPlace(run, self._env, self._user(step), self._workdir, step.agent_timeout, log, revive)
+        user, seconds, revive = self._user(step), step.agent_timeout, container.revive
+        place = AgentPlace(run, self._env, user, self._workdir, seconds, log, revive, outcome.used)
         result = self._agent.act(self._task, step, place)
         if result is not None:
             require_end(result, "solve.sh" if self._agent.name == "oracle" else "the agent", "agent-timeout")

@@ -16,6 +16,7 @@ from pytest_otval.trial.conditions import ORDINARY, Conditions
 from pytest_otval.trial.files import log_folder
 from pytest_otval.trial.hand_over import HandOver
 from pytest_otval.trial.layer import Bench, Layer, environments_of, limits_of, network_of
+from pytest_otval.trial.living import LivingContainer
 from pytest_otval.trial.outcome import Scope, StepOutcome, TrialOutcome
 from pytest_otval.trial.reward import RewardFault, Rewards, harbors_answer, our_rewards, reaches
 from pytest_otval.trial.verifier_phase import VerifierPhase
@@ -37,7 +38,7 @@ def run_trial(
     At isolation ``none`` a shared verifier is as Harbor has it, whatever the scope. ``evidence`` gets the logs.
     Where the trial could not come to its end, the outcome's ``conclusion`` says why.
     """
-    outcome = TrialOutcome(agent.name, scope, evidence, side=agent.side)
+    outcome = TrialOutcome(agent.name, scope, evidence, version=agent.version, model=agent.model, side=agent.side)
     folder = bench.scratch.new("trial")
     evidence.mkdir(parents=True, exist_ok=True)
     trial = _Trial(bench, task, image, agent, settings, outcome, folder, conditions, isolation)
@@ -152,7 +153,7 @@ class _Trial:
         runtime = self._verifier.runtime(step, outcome, folder, network)
         binds += runtime.binds(mounted=True)
         try:
-            with runtime.required(self._bench.sandbox), self._layer.container(network, binds) as container:
+            with runtime.required(self._bench.sandbox), LivingContainer(self._layer, network, binds) as container:
                 with timed("agent", step.name):
                     self._agent.act(container, step, outcome)
                 with timed("verifier", step.name):

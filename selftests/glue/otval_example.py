@@ -27,6 +27,8 @@ class Vandal:
     """Deletes whatever lies in the workdir."""
 
     name = "vandal"
+    version = "1"
+    model = ""
     acts = True
     side = "high"
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pytest_otval.core import Conclusion
 from pytest_otval.llm.atif import NAME, Trajectory
+from pytest_otval.llm.attempts import tokens_of
 from pytest_otval.llm.chat import BudgetSpentError, Chat, EndpointError
 from pytest_otval.llm.session import STOPS, Record, Session, StopAttempt
 from pytest_otval.llm.shell import Shell
@@ -28,7 +28,7 @@ class ModelAgent(Protocol):
 
     @property
     def version(self) -> str:
-        """Stands in trajectories."""
+        """Stands in trajectories. Raises OtvalUsageError where the agent cannot be used here."""
 
     @property
     def env(self) -> dict[str, str]:
@@ -47,9 +47,10 @@ class Attempting:
     acts = True
     side: Side = "low"
 
-    def __init__(self, agent: ModelAgent, chat: Callable[[], Chat], max_steps: int) -> None:
-        """``chat`` is called when the container is there."""
+    def __init__(self, agent: ModelAgent, chat: Chat, max_steps: int) -> None:
         self.name = agent.name
+        self.version = agent.version
+        self.model = chat.model
         self.records: list[Record] = []
         """Of each step of the task that was come to."""
         self._agent = agent
@@ -67,14 +68,22 @@ class Attempting:
 
     def act(self, task: Task, step: Step, place: AgentPlace) -> CommandResult | None:
         """Let the model try. Raises Conclusion where its endpoint gives no answer: that is none about the task."""
-        chat = self._chat()
-        version = self._agent.version
         session_id = secrets.token_hex(8)
-        trajectory = Trajectory(place.log.with_name(NAME), self.name, version, chat.model, session_id)
+        trajectory = Trajectory(place.log.with_name(NAME), self.name, self.version, self.model, session_id)
         shell = Shell(place, self._agent.env)
-        session = Session(instruction_text(step), chat, shell, trajectory, self._max_steps, place.seconds)
+        session = Session(instruction_text(step), self._chat, shell, trajectory, self._max_steps, place.seconds)
         self.records.append(session.record)
         finish = ""
+        try:
+            finish = self._solve(session)
+        finally:
+            session.close(finish)
+            place.used.update(used_by(session.record, self.model))
+            place.log.unlink(missing_ok=True)
+        return None
+
+    def _solve(self, session: Session) -> str:
+        """Return why it ended. Raises Conclusion."""
         try:
             finish = self._agent.solve(session)
         except StopAttempt as stop:
@@ -83,8 +92,19 @@ class Attempting:
             raise Conclusion("endpoint-failed", str(error)) from None
         except BudgetSpentError as error:
             raise Conclusion("budget-spent", str(error)) from None
-        finally:
-            session.close(finish)
-            place.log.unlink(missing_ok=True)
-        assert finish in STOPS, finish
-        return None
+        if finish not in STOPS:
+            known = ", ".join(STOPS)
+            raise Conclusion("internal", f"the agent {self.name} ended by {finish!r}, which is none of {known}")
+        return finish
+
+
+def used_by(record: Record, model: str) -> dict[str, Any]:
+    """Return what an attempt used, as Harbor's ``AgentContext`` has it."""
+    tokens = tokens_of(record.usages)
+    used = {
+        "n_input_tokens": tokens["prompt_tokens"],
+        "n_cache_tokens": tokens["cached_tokens"],
+        "n_output_tokens": tokens["completion_tokens"],
+        "cost_usd": tokens["usd"] if record.usages else None,
+    }
+    return {**used, "model_usage": {model: used}, "metadata": {"finish": record.finish}}

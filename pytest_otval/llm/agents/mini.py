@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -21,10 +22,10 @@ _UNAME = "uname -s; uname -r; uname -v; uname -m"
 @cache
 def _package() -> ModuleType:
     """Import it without its banner, and without the settings and keys that it would read from the user's home."""
-    os.environ["MSWEA_SILENT_STARTUP"] = "1"
-    before = os.environ.get("MSWEA_GLOBAL_CONFIG_DIR")
-    with tempfile.TemporaryDirectory() as nothing:
-        os.environ["MSWEA_GLOBAL_CONFIG_DIR"] = nothing
+    with (
+        tempfile.TemporaryDirectory() as nothing,
+        _variables(MSWEA_SILENT_STARTUP="1", MSWEA_GLOBAL_CONFIG_DIR=nothing),
+    ):
         try:
             import minisweagent
             import minisweagent.agents.default
@@ -33,12 +34,22 @@ def _package() -> ModuleType:
         except ImportError as error:
             words = f"--otval-agent mini-swe-agent: {error}: run setup.sh without --minimal, or take another agent"
             raise OtvalUsageError(words) from None
-        finally:
-            if before is None:
-                del os.environ["MSWEA_GLOBAL_CONFIG_DIR"]
-            else:
-                os.environ["MSWEA_GLOBAL_CONFIG_DIR"] = before
     return minisweagent
+
+
+@contextmanager
+def _variables(**values: str) -> Iterator[None]:
+    """Set variables of the environment in the block."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @cache

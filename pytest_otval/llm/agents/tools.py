@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_otval.llm.chat import Message
-from pytest_otval.llm.session import Session
+from pytest_otval.llm.session import Session, shortened
 from pytest_otval.llm.shell import Ran
 from pytest_otval.llm.steps import SHELL
 
-MOST_CHARACTERS = 20_000
-"""Of a command's output that the model gets to see: its first and last half."""
 MOST_MALFORMED = 3
 """Answers in a row of which no call can be understood, after which the attempt ends."""
 
@@ -21,6 +19,8 @@ You solve a task on a Linux machine, in a shell. Call the tool to run commands; 
 the same folder, and files and background processes stay. Nobody can answer questions. When the task is done, and \
 checked, answer without a call.\
 """
+CUT_OFF = "Your answer was cut off: be brief, and call the tool."
+HOW_TO_CALL = f'call {SHELL} with {{"command": "..."}}'
 
 TOOL: Mapping[str, Any] = {
     "type": "function",
@@ -50,30 +50,29 @@ class ToolAgent:
             {"role": "user", "content": session.instruction},
         ]
         malformed = 0
-        while True:
+        while malformed < MOST_MALFORMED:
             reply = session.ask(messages, [TOOL])
             messages.append(reply.message)
             calls = reply.message.get("tool_calls") or ()
             if not calls and reply.finish != "length":
                 return "submitted"
-            results = [self._called(session, call) for call in calls]
-            messages += results
             if not calls:
                 session.malformed("the answer was cut off")
-                messages.append({"role": "user", "content": "Your answer was cut off: be brief, and call the tool."})
-            understood = any(not result.get("malformed") for result in results)
-            malformed = 0 if understood else malformed + 1
-            if malformed == MOST_MALFORMED:
-                return "format"
+                messages.append({"role": "user", "content": CUT_OFF})
+            commands = [_command(call) for call in calls]
+            for call, command in zip(calls, commands, strict=True):
+                told = _called(session, call, command)
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": told})
+            malformed = malformed + 1 if all(command is None for command in commands) else 0
+        return "format"
 
-    def _called(self, session: Session, call: Mapping[str, Any]) -> dict[str, Any]:
-        command = _command(call)
-        if command is None:
-            why = f'call {SHELL} with {{"command": "..."}}'
-            session.malformed(why)
-            return {"role": "tool", "tool_call_id": call["id"], "content": f"error: {why}", "malformed": True}
-        ran = session.run(command, call["id"])
-        return {"role": "tool", "tool_call_id": call["id"], "content": shown(ran)}
+
+def _called(session: Session, call: Mapping[str, Any], command: str | None) -> str:
+    """Return what the model is told of a call."""
+    if command is None:
+        session.malformed(HOW_TO_CALL)
+        return f"error: {HOW_TO_CALL}"
+    return shown(session.run(command, call["id"]))
 
 
 def _command(call: Mapping[str, Any]) -> str | None:
@@ -83,13 +82,10 @@ def _command(call: Mapping[str, Any]) -> str | None:
     except (ValueError, RecursionError):
         return None
     command = arguments.get("command") if isinstance(arguments, dict) else None
-    return command if isinstance(command, str) and call["function"]["name"] == SHELL and "\0" not in command else None
+    return command if isinstance(command, str) and call["function"]["name"] == SHELL else None
 
 
 def shown(ran: Ran) -> str:
     """Return what the model is told of a command."""
-    text, half = ran.output, MOST_CHARACTERS // 2
-    if len(text) > MOST_CHARACTERS:
-        text = f"{text[:half]}\n[{len(text) - MOST_CHARACTERS} characters are left out here]\n{text[-half:]}"
     ended = f"[{ran.note}]" if ran.note else f"[exit status {ran.status}]"
-    return f"{text.rstrip()}\n{ended}".lstrip()
+    return f"{shortened(ran.output).rstrip()}\n{ended}".lstrip()

@@ -22,6 +22,8 @@ MOST_SECONDS = 60.0
 class Scripts:
     """See ``base.Agent``. ``files`` are texts by their path below ``PLACE``; ``RUN`` is one of them."""
 
+    version = "1.0.0"
+    model = ""
     acts = True
     side: Side = "high"
 

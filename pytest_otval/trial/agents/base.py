@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pytest_otval.sandbox.base import Bind, Command, CommandResult
 from pytest_otval.task.load import Step, Task
@@ -22,8 +22,10 @@ class AgentPlace:
     workdir: str
     seconds: float | None
     log: Path
-    revive: Callable[[], None] | None = None
-    """Starts the container anew after a command at which it died; None where it cannot, since it is shared."""
+    revive: Callable[[], None]
+    """Starts the container anew after a command at which it died."""
+    used: dict[str, Any]
+    """Takes what the agent used, in the names of Harbor's ``agent_result``; also where it ends by an exception."""
 
 
 class Agent(Protocol):
@@ -32,6 +34,14 @@ class Agent(Protocol):
     @property
     def name(self) -> str:
         """Name in trial keys and the ledger."""
+
+    @property
+    def version(self) -> str:
+        """Stands in result.json."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model that drives it; empty for none."""
 
     @property
     def acts(self) -> bool:

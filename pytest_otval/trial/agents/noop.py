@@ -14,6 +14,9 @@ class Noop:
     """See ``base.Agent``."""
 
     name = "noop"
+    version = "1.0.0"
+    """Of Harbor's agent."""
+    model = ""
     acts = False
     side: Side = "high"
 

@@ -21,6 +21,9 @@ class Oracle:
     """See ``base.Agent``."""
 
     name = "oracle"
+    version = "1.0.0"
+    """Of Harbor's agent."""
+    model = ""
     acts = True
     side: Side = "low"
 
