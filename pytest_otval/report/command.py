@@ -71,7 +71,10 @@ def _write_pages(results: Results, arguments: argparse.Namespace) -> None:
         from pytest_otval.report.html import write_html
 
         with _writing(arguments.html):
-            print(f"html: {write_html(results, Path(arguments.html))}", file=_beside(arguments))
+            print(
+                f"html: {write_html(results, Path(arguments.html), _planned(results, arguments))}",
+                file=_beside(arguments),
+            )
     if arguments.junit:
         from pytest_otval.report.junit import write_junit
 

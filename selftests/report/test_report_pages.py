@@ -9,7 +9,7 @@ import pytest
 from pytest_otval.core import OtvalUsageError
 from pytest_otval.report.html import write_html
 from pytest_otval.report.html.data import DETAILS_A_PAGE, index_data
-from pytest_otval.report.html.write import script_json
+from pytest_otval.report.html.scripts import script_json
 from pytest_otval.report.results import read_results, row_of
 from selftests.report.chromium import dom, needs_chromium
 from selftests.report.ledgers import IMAGE, line, make_run
