@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from pytest_otval.llm.bootstrap import Mean, means
 from pytest_otval.llm.tables import TaskRow, shown_ks
 from pytest_otval.llm.worth import Difference, difference, item_total
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceAtK:
+    """Of pass@k, in the mean over the tasks at which both have k valid attempts."""
+
+    k: int
+    first: float | None
+    second: float | None
+    """None where there are no such tasks."""
+    difference: Mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +28,13 @@ class Comparison:
 
     tasks: dict[tuple[str, str], Difference]
     """By dataset and task, for tasks at which both have valid attempts."""
-    pass_at: tuple[tuple[int, Mean], ...]
-    """By k, the mean difference of pass@k over the tasks at which both have k valid attempts; there is always k = 1."""
+    pass_at: tuple[DifferenceAtK, ...]
+    """There is always one for k = 1."""
 
     @property
     def mean(self) -> Mean:
         """Over these tasks, each against itself: what is hard for both says nothing about the difference."""
-        return self.pass_at[0][1]
+        return self.pass_at[0].difference
 
 
 def compare(rows: Sequence[TaskRow], first: str, second: str, seed: int = 0) -> Comparison:
@@ -37,10 +49,12 @@ def compared(first: Iterable[TaskRow], second: Iterable[TaskRow], seed: int = 0)
     both = sorted(ours.keys() & theirs.keys())
     pairs = [(ours[key], theirs[key]) for key in both]
     ks = shown_ks(max((min(_valid(one), _valid(other)) for one, other in pairs), default=1))
-    columns = [[_difference_at(k, *pair) for pair in pairs] for k in ks]
+    at_k = [[_pass_at(k, *pair) for pair in pairs] for k in ks]
+    columns = [[None if both is None else both[0] - both[1] for both in column] for column in at_k]
     clusters = [f"{key[0]}: {ours[key].cluster}" for key in both]
     found = {key: difference(_counts(one), _counts(other)) for key, (one, other) in zip(both, pairs, strict=True)}
-    return Comparison(found, tuple(zip(ks, means(columns, clusters, seed), strict=True)))
+    differences = zip(ks, at_k, means(columns, clusters, seed, shares=False), strict=True)
+    return Comparison(found, tuple(DifferenceAtK(k, *_means(column), mean) for k, column, mean in differences))
 
 
 def discrimination(rows: Sequence[TaskRow]) -> dict[tuple[str, str], float | None]:
@@ -65,8 +79,13 @@ def _counts(row: TaskRow) -> tuple[int, int]:
     return _valid(row), row.counts.solved
 
 
-def _difference_at(k: int, first: TaskRow, second: TaskRow) -> float | None:
+def _pass_at(k: int, first: TaskRow, second: TaskRow) -> tuple[float, float] | None:
     one, other = first.without_invalid, second.without_invalid
     if one is None or other is None or min(one.count, other.count) < k:
         return None
-    return one.pass_at[k - 1] - other.pass_at[k - 1]
+    return one.pass_at[k - 1], other.pass_at[k - 1]
+
+
+def _means(pairs: Iterable[tuple[float, float] | None]) -> tuple[float | None, float | None]:
+    known = [pair for pair in pairs if pair is not None]
+    return (fmean(one for one, _ in known), fmean(other for _, other in known)) if known else (None, None)

@@ -86,7 +86,6 @@ def _write_pages(results: Results, arguments: argparse.Namespace) -> None:
         with _writing(arguments.sarif):
             count = write_sarif(results, Path(arguments.sarif))
             print(f"sarif: {count} findings in {arguments.sarif}", file=_beside(arguments))
-
     if arguments.attempts:
         from pytest_otval.llm.attempts import write_attempts
         from pytest_otval.report.attempts import attempts_of
@@ -124,15 +123,18 @@ def _export_messages(results: Results, arguments: argparse.Namespace) -> int:
 
 def _diff(words: list[str], arguments: argparse.Namespace) -> int:
     from pytest_otval.report.diff import change_lines, compare
+    from pytest_otval.report.rate_diff import rate_changes, rate_lines
 
     if len(words) != 2:
         raise OtvalUsageError("report diff takes two runs: report diff BEFORE AFTER")
     _only_json("report diff", arguments)
     before, after = (_results(word, arguments) for word in words)
     changes = compare(before.rows, after.rows)
+    rates = rate_changes(before.rows, after.rows)
     if arguments.json != "-":
         _show(change_lines(changes))
-    about = {"before": str(before.run), "after": str(after.run)}
+        _show(rate_lines(rates))
+    about = {"before": str(before.run), "after": str(after.run), "rates": [rate.as_dict() for rate in rates]}
     _write_json(arguments.json, about, "changes", (change.as_dict() for change in changes))
     return 0
 

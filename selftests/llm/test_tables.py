@@ -160,10 +160,17 @@ def test_models_compared_task_by_task():
     found = compare(task_rows(rows), "m", "n")
     assert {key: one.value for key, one in found.tasks.items()} == {("demo", "a"): 0.5, ("demo", "b"): 0.5}
     assert (found.mean.value, found.mean.tasks) == (0.5, 2)
-    (one, first), (two, second) = found.pass_at[:2]
-    assert (one, two, first) == (1, 2, found.mean)
-    assert (second.value, second.tasks) == (pytest.approx((1 / 6 + 5 / 6) / 2), 2)
+    first, second = found.pass_at[:2]
+    assert (first.k, first.difference, first.first, first.second) == (1, found.mean, 0.75, 0.25)
+    assert (second.difference.value, second.difference.tasks) == (pytest.approx((1 / 6 + 5 / 6) / 2), 2)
     assert compare(task_rows(rows), "m", "nobody").mean.value is None
+
+
+def test_equal_differences_have_no_interval_of_a_share():
+    rows = [row for task in "ab" for model in "mn" for row in attempts(task, "+" if model == "m" else "-", model)]
+    for first, second, value in (("m", "n", 1), ("n", "m", -1), ("m", "m", 0)):
+        mean = compare(task_rows(rows), first, second).mean
+        assert (mean.value, mean.low, mean.caveat) == (value, None, "all clusters have the same mean: no interval")
 
 
 def test_discrimination_within_a_dataset():

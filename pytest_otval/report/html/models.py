@@ -82,10 +82,10 @@ def _compared(sets: Sequence[DatasetRow], tasks: Mapping[tuple[str, str], Sequen
         models = sorted(row.model for row in sets if row.dataset == dataset)[:MOST_MODELS]
         for first, second in combinations(models, 2):
             found = compared(tasks[dataset, first], tasks[dataset, second])
-            k, last = found.pass_at[-1]
+            last = found.pass_at[-1]
             yield [
                 *(name_of(dataset), name_of(first), name_of(second), number(found.mean.tasks)),
-                *(mean_share(found.mean), number(k), mean_share(last)),
+                *(mean_share(found.mean), number(last.k), mean_share(last.difference)),
             ]
 
 
