@@ -24,6 +24,7 @@ from pytest_otval.glue.marks import chosen_stages
 from pytest_otval.glue.narrow import leave_out, narrow
 from pytest_otval.glue.notes import warn
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN, Plan
+from pytest_otval.glue.requirements import require_models
 from pytest_otval.glue.resuming import command_of, run_to_resume
 from pytest_otval.glue.selection import Selection, split
 from pytest_otval.glue.teacher_options import require_teacher
@@ -161,6 +162,8 @@ def prepare(config: pytest.Config) -> None:
         workspace = Workspace.from_environment()
         profile = load_profile(options.cluster_name(config), config.rootpath)
         chosen_sources(profile, extensions.image_sources(config, profile, workspace.images, offline=True))
+        if not config.option.collectonly and not config.getoption("--otval-prepare-contract"):
+            require_models(config, profile)
     except OtvalUsageError as error:
         raise options.as_usage_error(error) from None
     flavour, trouble = "", None

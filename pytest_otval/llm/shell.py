@@ -80,14 +80,13 @@ class Shell:
         result = self._place.run(self._command(argv, seconds + _SLACK))
         took = time.monotonic() - began
         output = _read(result.log)
-        if result.ended != "exit":
+        if result.ended != "exit" or result.status is None:
             return self._revived(result.ended, output, took)
         self.left_alive = result.left_alive
         if result.status == _KILLED and took >= seconds:
             note = f"the command was killed after {seconds:.0f} s; processes that it left elsewhere go on"
             return Ran(output, None, took, timed_out=True, note=note)
-        note = "its exit status is not known: something killed its shell" if result.status is None else ""
-        return Ran(output, result.status, took, note=note)
+        return Ran(output, result.status, took)
 
     def _revived(self, ended: str, output: str, took: float) -> Ran:
         """Start the container anew, where it died of what the command did."""
@@ -100,6 +99,8 @@ class Shell:
         if ended == "storage":
             raise OutOfSpaceError("the agent wrote more than storage_mb")
         again = "all processes were killed, and the machine was started again; what was written is there"
+        if ended == "exit":
+            return Ran(output, None, took, note=f"something killed the shell that ran the command: {again}")
         if ended == "memory":
             self.memory_kills += 1
             return Ran(output, None, took, memory_killed=True, note=f"the memory was used up: {again}")

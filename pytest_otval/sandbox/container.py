@@ -120,7 +120,7 @@ class RunningContainer:
                 self.kill()
             self._pipes.carry(command.stdout, log)
         except (BrokenPipeError, ConnectionResetError):
-            ended, status, left_alive = "killed", None, 0
+            ended, status, left_alive = "killed" if self._killed_from_outside() else "exit", None, 0
             self.kill()
         finally:
             log.close()
@@ -178,7 +178,7 @@ class RunningContainer:
         deadline = time.monotonic() + _DEATH_SECONDS
         while self._process.is_alive() and time.monotonic() < deadline:
             time.sleep(0.002)
-        return self._process.was_killed()
+        return not self._process.is_alive() and self._process.was_killed()
 
     def _read_line(
         self,

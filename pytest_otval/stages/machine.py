@@ -24,7 +24,7 @@ from pytest_otval.images.staging import Staging, staging_of, sweep_staged
 from pytest_otval.images.steps import base_plan
 from pytest_otval.images.store import Images
 from pytest_otval.leaks.scan import scan_version
-from pytest_otval.llm.agents.base import ModelAgent
+from pytest_otval.llm.agents.base import ModelAgent, agent_named
 from pytest_otval.llm.agents.mini import MiniSweAgent
 from pytest_otval.llm.agents.tools import ToolAgent
 from pytest_otval.llm.budget import Budget
@@ -103,10 +103,7 @@ class Machine:
     @property
     def model_agent(self) -> ModelAgent:
         """What drives the teacher's models. Raises OtvalUsageError for a name no plugin gives."""
-        name = self.settings.verdict.agent
-        if name not in self._model_agents:
-            raise OtvalUsageError(f"--otval-agent {name}: there is none: plugins give {', '.join(self._model_agents)}")
-        return self._model_agents[name]
+        return agent_named(self._model_agents, self.settings.verdict.agent)
 
     @cached_property
     def budget(self) -> Budget:

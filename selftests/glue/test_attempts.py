@@ -11,7 +11,8 @@ from pytest_otval.stages.spec import model_key, own_stages
 
 pytest_plugins = ["pytester"]
 
-TEACH = ("-m", "teacher", "--otval-teacher", "org/some model:8b")
+URL = "--otval-base-url=http://127.0.0.1:9/v1"
+TEACH = ("-m", "teacher", URL, "--otval-teacher", "org/some model:8b")
 KEY = "org-some-model-8b"
 
 
@@ -74,7 +75,7 @@ def test_a_contract_names_each_attempt(project):
     assert project.run(*options, "--otval-prepare-contract", "c.json").status == 0
     contract = json.loads((project.root / "c.json").read_text())
     assert contract["settings"] == {"teacher": ["org/some model:8b"], "k": 2, "max_steps": 7}
-    outcome = project.run("--otval-contract", "c.json")
+    outcome = project.run("--otval-contract", "c.json", URL)
     assert (outcome.status, sorted(project.ledger())) == (0, attempts("a", 0, 1))
     assert "--otval-k differs" in project.run("--otval-contract", "c.json", "--otval-k=3").refusal
 
@@ -107,3 +108,52 @@ def test_models_of_one_key(project):
     assert "run them apart" in project.run("datasets/demo", "-m", "teacher", "--otval-teacher", "a/b,a:b").refusal
     with pytest.raises(OtvalUsageError, match="run them apart"):
         own_stages(("a/b", "a:b"))
+
+
+@pytest.fixture
+def profile(project):
+    """A cluster whose model asks for a key."""
+    folder = project.root / "clusters"
+    folder.mkdir()
+    (folder / "here.toml").write_text(
+        '[models."m"]\nbase_url = "http://127.0.0.1:9/v1"\nkey_variable = "CANARY_KEY"\n', encoding="utf-8"
+    )
+    return ("-m", "teacher", "--otval-teacher=m", "--otval-cluster=here")
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--otval-teacher=other",), "the model other has no base_url"),
+        ((), "CANARY_KEY"),
+        (("--otval-base-url=ftp://x",), "--otval-base-url"),
+        (("--otval-agent=nobody",), "--otval-agent nobody: there is none: plugins give mini-swe-agent, tools"),
+        (("--otval-teacher=other", URL, "--otval-budget-usd=1"), "has no prices"),
+    ],
+)
+def test_what_no_attempt_could_do_without_is_told_before_anything_runs(project, profile, monkeypatch, more, words):
+    monkeypatch.delenv("CANARY_KEY", raising=False)
+    project.dataset()
+    assert words in project.run("datasets/demo", *profile, *more).refusal
+    assert not (project.runs[-1] / "ledger").exists()
+
+
+def test_with_workers_too(project, profile, monkeypatch):
+    monkeypatch.delenv("CANARY_KEY", raising=False)
+    project.dataset()
+    assert "CANARY_KEY" in project.process("datasets/demo", *profile, "-n2").refusal
+
+
+def test_nothing_is_asked_of_who_makes_no_attempt(project, profile, monkeypatch):
+    monkeypatch.delenv("CANARY_KEY", raising=False)
+    project.dataset(tasks={"a": {}})
+    assert project.run("datasets/demo", "-m", "noop", *profile[2:]).status == 0
+    assert project.collect("datasets/demo", *profile)
+    monkeypatch.setenv("CANARY_KEY", "canary-1234567890")
+    assert project.run("datasets/demo", *profile).status == 0
+
+
+def test_an_attempt_that_is_named(project, profile, monkeypatch):
+    monkeypatch.delenv("CANARY_KEY", raising=False)
+    project.dataset()
+    assert "CANARY_KEY" in project.run(attempts("a", 0, key="m")[0], *profile[2:]).refusal

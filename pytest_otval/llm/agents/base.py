@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from pytest_otval.core import Conclusion
+from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.llm.atif import NAME, Trajectory
 from pytest_otval.llm.attempts import tokens_of
 from pytest_otval.llm.chat import BudgetSpentError, Chat, EndpointError
@@ -39,6 +40,13 @@ class ModelAgent(Protocol):
 
         What ``session.ask`` and ``session.run`` raise must get through.
         """
+
+
+def agent_named(agents: Mapping[str, ModelAgent], name: str) -> ModelAgent:
+    """Return one of ``agents``. Raises OtvalUsageError for a name that no plugin gives."""
+    if name not in agents:
+        raise OtvalUsageError(f"--otval-agent {name}: there is none: plugins give {', '.join(agents)}")
+    return agents[name]
 
 
 class Attempting:
