@@ -1,7 +1,7 @@
 """Conversations for training: attempts as messages in OpenAI's form, one JSON line each, with reward and facts.
 
-What the model was told stands there word for word, as far as the trajectory has it; arguments of calls are the same
-JSON values, written anew.
+What the model was told stands there word for word; arguments of calls are the same JSON values, written anew. Answers
+that the agent did not send back, as mini-swe-agent does with those it cannot parse, are not in it.
 """
 
 from __future__ import annotations
@@ -89,9 +89,14 @@ def _facts(attempt: Attempt, line: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def conversation(trajectory: Trajectory) -> dict[str, Any]:
-    """Return ``messages`` and ``tools`` as ``/chat/completions`` takes them."""
-    messages = [message for step in trajectory.steps for message in _messages(step)]
-    return {"messages": messages, "tools": trajectory.agent.tool_definitions}
+    """Return ``messages`` and ``tools`` as ``/chat/completions`` takes them; ``left_out`` counts other answers."""
+    kept = [step for step in trajectory.steps if not step.extra.get("not_sent_back")]
+    messages = [message for step in kept for message in _messages(step)]
+    return {
+        "messages": messages,
+        "tools": trajectory.agent.tool_definitions,
+        "left_out": len(trajectory.steps) - len(kept),
+    }
 
 
 def _messages(step: Step) -> Iterator[dict[str, Any]]:

@@ -5,15 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from types import SimpleNamespace
 
 from pytest_otval.evidence import Archive
 from pytest_otval.ledger import Line
-from pytest_otval.llm.agents.tools import TOOL, ToolAgent
-from pytest_otval.llm.atif import NAME, Trajectory
-from pytest_otval.llm.chat import Reply, Usage
-from pytest_otval.llm.session import Session, StopAttempt
-from pytest_otval.llm.shell import Ran
+from pytest_otval.llm.agents.tools import TOOL
 from selftests.report.ledgers import make_run
 
 EVIL = "</script><img src=x onerror=\"document.title='canary'\">\u2028\u202e\x1b[2J\x00--><!--'\"`${1}"
@@ -53,33 +48,3 @@ def run_of(folder: Path, *talks: tuple[Line, dict[str, bytes]]) -> Path:
         lines.append(Line.from_dict({**line.as_dict(), "evidence": archive.add(source, f"demo/a/{number}")}))
     archive.close()
     return make_run(run, *lines)
-
-
-class FakeChat:
-    """Says one message after the other, and keeps what it was asked."""
-
-    model = "m"
-
-    def __init__(self, *messages: dict) -> None:
-        self.asked: list = []
-        self._messages = iter(messages)
-
-    def complete(self, messages, tools=(), deadline=None) -> Reply:
-        self.asked = list(messages)
-        message = next(self._messages)
-        return Reply(message, "tool_calls" if message.get("tool_calls") else "stop", Usage(10, 5), 0.5)
-
-
-def converse(path: Path, chat: FakeChat, outputs: dict[str, str]) -> None:
-    """Let the plain loop have a conversation, in a shell that says what is known of each command."""
-    shell = SimpleNamespace(
-        memory_kills=0, left_alive=0, run=lambda command, seconds: Ran(outputs[command], 0, 0.1), look=str
-    )
-    trajectory = Trajectory(path / NAME, "tools", "1", "m", "session")
-    session = Session("do it", chat, shell, trajectory, 20, None)  # type: ignore[arg-type]
-    finish = ""
-    try:
-        finish = ToolAgent().solve(session)
-    except StopAttempt as stop:
-        finish = str(stop)
-    session.close(finish)

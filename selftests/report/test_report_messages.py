@@ -5,14 +5,21 @@ import json
 import pytest
 
 from pytest_otval.__main__ import main
-from pytest_otval.llm.agents.tools import TOOL
+from pytest_otval.llm.agents.mini import MiniSweAgent
+from pytest_otval.llm.agents.tools import TOOL, ToolAgent
 from pytest_otval.llm.atif import NAME
+from pytest_otval.llm.client import EndpointChat
 from pytest_otval.llm.conversation import outgoing
+from pytest_otval.llm.session import StopAttempt
+from pytest_otval.profile import ModelSection
 from pytest_otval.report.messages import conversation, export_messages
 from pytest_otval.report.results import read_results
 from pytest_otval.report.trajectory import Trajectory
+from selftests.fakes import Answer
+from selftests.llm.scripted import Place, ScriptedChat, call, said, session_of
+from selftests.llm.server import Running
 from selftests.report.ledgers import attempt
-from selftests.report.talks import EVIL, FakeChat, atif, converse, run_of, step
+from selftests.report.talks import EVIL, atif, run_of, step
 
 PLACE = f"agent/{NAME}"
 TALK = (
@@ -75,28 +82,73 @@ def test_a_conversation_with_reward_and_facts(export):
         "step": "",
         "messages": SAID,
         "tools": [TOOL],
+        "left_out": 0,
     }
 
 
-def test_what_a_model_was_told_comes_back(tmp_path):
-    """The real loop and the real writer: what is exported is what the endpoint was sent, and its last answer."""
-    calls = [("one", "ls"), ("two", "cat x"), ("bad", None)]
-    arguments = {id: json.dumps({"command": command}) if command else "{broken" for id, command in calls}
-    tool_calls = [
-        {"id": id, "type": "function", "function": {"name": "shell", "arguments": text}}
-        for id, text in arguments.items()
-    ]
-    first = {"role": "assistant", "content": "let me see", "reasoning_content": "hm", "tool_calls": tool_calls}
-    chat = FakeChat(first, {"role": "assistant", "content": f"done {EVIL}"})
-    converse(tmp_path, chat, {"ls": f"a\n{EVIL}\n", "cat x": "half \udcff\n"})
-    sent = outgoing(chat.asked, reasoning_back=True)
-    found = conversation(Trajectory.model_validate_json((tmp_path / NAME).read_bytes()))
-    assert found["tools"] == [TOOL]
-    *told, last = found["messages"]
-    assert last == {"role": "assistant", "content": f"done {EVIL}"}
-    assert [one["role"] for one in told] == [one["role"] for one in sent]
-    for one, other in zip(told, sent, strict=True):
-        assert one == other
+# --- word for word ---
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    file = tmp_path_factory.mktemp("policies") / "policies.toml"
+    file.write_text(
+        "[[tasks]]\ninstruction = 'do it'\ncommands = ['ls', 'cat x', 'pwd', 'id', 'true', 'true', 'true']\n"
+    )
+    with Running(file) as running:
+        yield running
+
+
+def solved(agent, session):
+    """Let an agent work to its end."""
+    try:
+        finish = agent.solve(session)
+    except StopAttempt as stop:
+        finish = str(stop)
+    session.close(finish)
+
+
+def exported(place):
+    file = place.place.log.with_name(NAME)
+    return conversation(Trajectory.model_validate_json(file.read_bytes()))["messages"]
+
+
+def comparable(message):
+    """A message without what may differ: how JSON is written, reasoning, how texts are parted."""
+    kept = {name: value for name, value in message.items() if name not in ("reasoning_content", "reasoning")}
+    if isinstance(kept.get("content"), list):
+        kept["content"] = "".join(part["text"] for part in kept["content"])
+    if calls := kept.get("tool_calls"):
+        kept["tool_calls"] = [
+            {**call, "function": {**call["function"], "arguments": json.loads(call["function"]["arguments"])}}
+            for call in calls
+        ]
+    return {name: value or "" for name, value in kept.items() if value or name == "content"}
+
+
+@pytest.mark.parametrize("agent", [ToolAgent(), MiniSweAgent()], ids=lambda agent: agent.name)
+@pytest.mark.parametrize("model", ["solves", "variants", "malformed", "reasons", "loops", "long"])
+def test_what_went_over_the_wire_comes_back(server, tmp_path, agent, model):
+    place = Place(tmp_path, lambda line: Answer(output=f"of {line}: {EVIL} \xff\n".encode("latin-1", "replace")))
+    chat = EndpointChat(model, ModelSection(base_url=server.url, key_variable=""), None, None)
+    solved(agent, session_of(chat, place, max_steps=6))
+    sent, told = server.asked()["body"]["messages"], exported(place)
+    assert len(sent) > 3 or model == "long"
+    assert list(map(comparable, told[: len(sent)])) == list(map(comparable, sent))
+    assert told[len(sent)]["role"] == "assistant"
+
+
+def test_hostile_answers_and_half_characters_come_back_as_they_were_sent(tmp_path):
+    answers = said(f"see {EVIL}", call({"command": "ls"}, id="one"), call("{broken", id="two")), said("half \udcff")
+    chat = ScriptedChat(answers)
+    place = Place(tmp_path, lambda line: Answer(output=b"a \xff\x00\x1b[2J\n"))
+    solved(ToolAgent(), session_of(chat, place))
+    *told, last = exported(place)
+    assert list(map(comparable, told)) == list(map(comparable, outgoing(chat.asked[-1], reasoning_back=True)))
+    assert last == {"role": "assistant", "content": "half ?"}
+
+
+# --- which, and what is not ---
 
 
 def test_errors_are_left_out_and_invalid_attempts_have_no_reward(export):

@@ -162,7 +162,7 @@ def test_a_trajectory_is_shown_step_by_step(shown):
                     extra={"commands": ends},
                     metrics={"prompt_tokens": 7},
                 ),
-                step(3, message="?", extra={"malformed": "no call"}),
+                step(3, message="?", extra={"malformed": "no call", "not_sent_back": True}),
             )
         }
     )
@@ -174,7 +174,7 @@ def test_a_trajectory_is_shown_step_by_step(shown):
         {"tool": "shell", "command": "ls\npwd", "output": "a\n", "end": "status 0, 0.2 s"},
         {"tool": "shell", "command": "sleep 9", "output": "", "end": "timed out, 9.0 s"},
     ]
-    assert found["steps"][2]["note"] == "not understood: no call"
+    assert found["steps"][2]["note"] == "not understood: no call, not sent back to the model"
 
 
 def test_what_is_long_is_cut(shown):

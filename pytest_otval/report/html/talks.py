@@ -64,6 +64,8 @@ def _notes(step: Step, tokens: int) -> Iterator[str]:
         yield f"{tokens} tokens"
     if why := step.extra.get("malformed"):
         yield one_line(f"not understood: {why}", 300)
+    if step.extra.get("not_sent_back"):
+        yield "not sent back to the model"
     if (left := len(step.tool_calls) - MOST_CALLS) > 0:
         yield f"{left} more calls"
 
