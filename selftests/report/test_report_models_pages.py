@@ -10,7 +10,7 @@ from pytest_otval.report.html import write_html
 from pytest_otval.report.html.talks import MOST_CALLS, MOST_STEPS, MOST_TEXT, shortened, talks
 from pytest_otval.report.html.write_models import MOST_TRAJECTORIES
 from pytest_otval.report.results import read_results
-from selftests.report.chromium import dom, needs_chromium
+from selftests.report.chromium import GO, dom, needs_chromium
 from selftests.report.ledgers import attempt, attempts, line, make_run
 from selftests.report.talks import EVIL, atif, run_of, step
 from selftests.report.test_report_pages import called
@@ -265,12 +265,12 @@ def test_what_is_not_there_is_said(pages, drive):
     script = """
         const told = {};
         HASHES.forEach((hash, at) => {
-          setTimeout(() => { location.hash = hash; }, 400 * at);
+          setTimeout(() => { go(hash); }, 400 * at);
           setTimeout(() => { told[hash] = document.getElementById("blocks").textContent; }, 400 * at + 300);
         });
         setTimeout(() => { document.title = JSON.stringify(told); }, 400 * HASHES.length);
         """
-    told = drive(folder, script.replace("HASHES", json.dumps(list(said))))
+    told = drive(folder, GO + script.replace("HASHES", json.dumps(list(said))))
     for hash, text in said.items():
         assert text in told[hash]
 
