@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from pytest_otval.llm.bootstrap import Mean, means
+from pytest_otval.llm.estimates import Interval
 from pytest_otval.llm.tables import TaskRow, shown_ks
 from pytest_otval.llm.worth import Difference, difference, item_total
 
@@ -35,6 +36,14 @@ class Comparison:
     def mean(self) -> Mean:
         """Over these tasks, each against itself: what is hard for both says nothing about the difference."""
         return self.pass_at[0].difference
+
+    @property
+    def interval(self) -> Interval | None:
+        """Of the mean; of a lone task Newcombe's. None where neither is known."""
+        if len(self.tasks) == 1:
+            return next(iter(self.tasks.values())).interval
+        low, high = self.mean.low, self.mean.high
+        return None if low is None or high is None else Interval(low, high)
 
 
 def compare(rows: Sequence[TaskRow], first: str, second: str, seed: int = 0) -> Comparison:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_otval.llm.bootstrap import Mean
 from pytest_otval.llm.comparison import Comparison, compared
+from pytest_otval.llm.estimates import Interval
 from pytest_otval.llm.tables import TaskRow, task_rows
 from pytest_otval.llm.worth import Difference
 from pytest_otval.report.attempt_summary import counted
@@ -84,13 +85,15 @@ def rate_lines(changes: Iterable[RateChange]) -> Iterator[Text]:
             continue
         yield Text(f"{'k':>6}{'tasks':>8}{'before':>9}{'after':>9}  change of pass@k")
         for at in change.found.pass_at:
-            numbers = f"{_share(at.second):>9}{_share(at.first):>9}"
-            yield Text(f"{at.k:>6}{at.difference.tasks:>8}{numbers}  {_change(at.difference)}", _style(at.difference))
-        if caveat := change.found.mean.caveat:
+            interval = change.found.interval if at.k == 1 else _interval(at.difference)
+            numbers = f"{at.k:>6}{at.difference.tasks:>8}{_share(at.second):>9}{_share(at.first):>9}"
+            yield Text(f"{numbers}  {_change(at.difference.value, interval)}", _style(interval))
+        if (caveat := change.found.mean.caveat) and len(change.found.tasks) > 1:
             yield Text(f"        {caveat}")
         if change.other_files:
             yield Text(f"        {counted(change.other_files, 'task')} of these with other files than before", "warn")
-        yield from _moved(change)
+        if len(change.found.tasks) > 1:
+            yield from _moved(change)
 
 
 def _moved(change: RateChange) -> Iterator[Text]:
@@ -105,17 +108,20 @@ def _moved(change: RateChange) -> Iterator[Text]:
         yield Text(f"          and {len(moved) - MOST_SHOWN} more; --json lists all")
 
 
-def _change(mean: Mean) -> str:
-    if mean.value is None:
+def _interval(mean: Mean) -> Interval | None:
+    return None if mean.low is None or mean.high is None else Interval(mean.low, mean.high)
+
+
+def _change(value: float | None, interval: Interval | None) -> str:
+    if value is None:
         return "-"
-    known = mean.low is not None and mean.high is not None
-    return f"{mean.value:+.3f}" + (f" ({mean.low:+.3f} to {mean.high:+.3f})" if known else "")
+    return f"{value:+.3f}" + (f" ({interval.low:+.3f} to {interval.high:+.3f})" if interval else "")
 
 
-def _style(mean: Mean) -> Style:
-    if mean.low is None or mean.high is None or mean.low <= 0 <= mean.high:
+def _style(interval: Interval | None) -> Style:
+    if interval is None or interval.low <= 0 <= interval.high:
         return ""
-    return "good" if mean.low > 0 else "bad"
+    return "good" if interval.low > 0 else "bad"
 
 
 def _share(value: float | None) -> str:

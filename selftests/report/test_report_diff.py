@@ -94,7 +94,11 @@ def test_rates_of_models_that_one_run_has_are_not_compared():
 def test_diff_tells_rates_as_lines_and_as_json(tmp_path, capsys):
     before, after = make_run(tmp_path / "before", *attempts("--")), make_run(tmp_path / "after", *attempts("++"))
     assert main(["report", "diff", str(before), str(after)]) == 0
-    assert "     1       1    0.000    1.000  +1.000\n" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert (
+        "     1       1    0.000    1.000  +1.000 (+0.070 to +1.000)\n     2       1    0.000    1.000  +1.000\n"
+        in shown
+    )
     assert main(["report", "diff", str(before), str(after), "--json", "-"]) == 0
     (rate,) = json.loads(capsys.readouterr().out)["rates"]
     assert (rate["dataset"], rate["model"], rate["tasks"], rate["other_files"]) == ("demo", "m", 1, 0)

@@ -85,7 +85,7 @@ def _compared(sets: Sequence[DatasetRow], tasks: Mapping[tuple[str, str], Sequen
             last = found.pass_at[-1]
             yield [
                 *(name_of(dataset), name_of(first), name_of(second), number(found.mean.tasks)),
-                *(mean_share(found.mean), number(last.k), mean_share(last.difference)),
+                *(share(found.mean.value, found.interval), number(last.k), mean_share(last.difference)),
             ]
 
 
@@ -143,7 +143,7 @@ def _difficulty(row: DatasetRow, tasks: Sequence[TaskRow]) -> Iterator[Block]:
 
 
 _TASK_HEAD = (
-    *("Task", "Ran", "Invalid", "Solved", "Rate, invalid as failures (Wilson)", "Rate without invalid (Wilson)"),
+    *("Task", "Ran", "Invalid", "Solved", "Rate, invalid as failures", "Rate without invalid"),
     *("Beta(1,1)", "Band", "may be", "p(1-p)", "Tokens to one success", "Seconds to one success", "Discrimination"),
     "Flagged",
 )
@@ -151,7 +151,8 @@ _TASK_HEAD = (
 
 def _task_table(tasks: Sequence[TaskRow], discrimination: Discrimination) -> Block:
     note = (
-        "Discrimination: how a task's rate goes with that at other tasks, over models; below 0 worse models do better."
+        "Intervals of rates are Wilson's. Discrimination: how a task's rate goes with that at other tasks, over models; "
+        "below 0 worse models do better."
     )
     return table("Tasks", _TASK_HEAD, (_task_cells(task, discrimination) for task in tasks), note)
 

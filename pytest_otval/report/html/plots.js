@@ -49,7 +49,7 @@ window.otvalPlots = (() => {
       const lower = ranged.map(([k, , low]) => `${x(k)},${y(low)}`).reverse();
       if (ranged.length > 1) made.append(svg("polygon", { points: [...upper, ...lower].join(" "), class: `band s${at}` }));
       const line = known.map(([k, value]) => `${x(k)},${y(value)}`).join(" ");
-      made.append(svg("polyline", { points: line, class: `line s${at}` }));
+      made.append(svg("polyline", { points: line, class: `line s${at}${at ? "" : " under"}` }));
       for (const [k, value, low, high] of known) {
         const dot = svg("circle", { cx: x(k), cy: y(value), r: 3, class: `s${at}` });
         const ends = low === null ? "" : ` (${low.toFixed(3)} to ${high.toFixed(3)})`;
