@@ -8,6 +8,7 @@ from pytest_otval.glue.lines import for_reports
 from pytest_otval.llm.attempts import read_attempts
 from pytest_otval.report.attempt_summary import attempt_lines
 from pytest_otval.report.attempts import attempts_of, brief_attempts, planned_attempts
+from pytest_otval.report.properties import properties
 from pytest_otval.report.results import read_results, row_of
 from pytest_otval.report.summary import summarise, summary_lines
 from selftests.report.ledgers import attempt, attempts, line, make_run
@@ -89,6 +90,17 @@ def test_runs_without_attempts_are_told(read):
 )
 def test_planned_attempts(facts, planned):
     assert planned_attempts(facts) == planned
+
+
+def test_junit_has_properties_of_attempts():
+    (row,) = rows(attempt("+", flags=["touched-tests", "solved-without-change"]))
+    told = dict(properties(row))
+    assert {name: told[name] for name in ("model", "finish", "flags", "tokens")} == {
+        "model": "m",
+        "finish": "submitted",
+        "flags": "touched-tests, solved-without-change",
+        "tokens": "100",
+    }
 
 
 # --- the command ---

@@ -74,6 +74,12 @@ def test_a_model_at_a_dataset(pages):
     number, blocks = called(pages(*SEVERAL) / "models/1.js", "model")
     assert number == 1
     assert blocks[0]["lines"] == ["8 planned, 8 ran, 1 excluded (0 errors, 1 invalid), 3 solved"]
+    worth = block(blocks, "Worth")["lines"]
+    assert worth[1:] == [
+        "One success took 233 tokens and 2 s of attempts, over all tasks.",
+        "All attempts cost 4.00 USD.",
+    ]
+    assert worth[0].startswith("Training signal p(1-p), the variance of the reward, in the mean over tasks: 0.333")
     assert texts(block(blocks, "pass@k and pass^k")["rows"][0])[:2] == ["1", "2"]
     assert block(blocks, "Difficulty")["rows"] == [
         ["never", [0]],
@@ -83,8 +89,18 @@ def test_a_model_at_a_dataset(pages):
         ["always", [0]],
     ]
     banana = texts(block(blocks, "Tasks")["rows"][1])
-    assert banana[:8] == [
-        *("banana", "4", "1", "1", "0.250 (0.046 to 0.699)", "0.333 (0.061 to 0.792)", "0.068 to 0.806", "medium")
+    assert banana[:9] == [
+        *(
+            "banana",
+            "4",
+            "1",
+            "1",
+            "0.333",
+            "0.250 (0.046 to 0.699)",
+            "0.333 (0.061 to 0.792)",
+            "0.068 to 0.806",
+            "medium",
+        )
     ]
     assert block(blocks, "Why attempts ended")["rows"] == [["submitted", [3, 4, 1, 0]]]
     assert block(blocks, "Steps")["rows"] == [["4 to 7", [3, 4, 1, 0]]]
@@ -106,6 +122,7 @@ def test_a_task_and_its_attempts(pages):
     assert (bad["title"], texts(bad["rows"][0])) == ("bad", ["1", "0.250", "0.250", "0.250", "0.250"])
     assert texts(good["rows"][3]) == ["4", "1.000", "-", "0.000", "-"]
     assert "without invalid: 1 of 3, Wilson 0.061 to 0.792, Beta(1,1) 0.068 to 0.806" in good["note"]
+    assert "reward: mean 0.333, variance 0.333, 1 of 3 reach 1" in good["note"]
     assert "0 of 3 still allows a rate up to 56 %" in apple["blocks"][0]["note"]
     assert texts(rows["rows"][7]) == [
         *("teacher[good-3]", "good", "invalid", "-", "5", "100", "1.0", "submitted", "touched-tests", "no-reward")

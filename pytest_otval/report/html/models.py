@@ -97,6 +97,7 @@ def model_blocks(
         words("", [denominators_told(row, tasks)]),
         *_rates(row),
         *_difficulty(row, tasks),
+        _worth(row, tasks, attempts),
         _task_table(tasks, discrimination),
         *_worked(row, attempts),
     ]
@@ -135,15 +136,25 @@ def _difficulty(row: DatasetRow, tasks: Sequence[TaskRow]) -> Iterator[Block]:
         counts = Counter(min(int(10 * one.rate), 9) for _, one in known)
         tenths = {f"{at / 10:.1f} to {(at + 1) / 10:.1f}": [counts[at]] for at in range(10)}
         yield bars("Rates of tasks", ["tasks"], tenths)
+
+
+def _worth(row: DatasetRow, tasks: Sequence[TaskRow], attempts: Sequence[Attempt]) -> Block:
+    """What the dataset is worth to those who train the model, and what it costs them."""
     signal = mean_share(row.signal)
     told = signal["text"] if isinstance(signal, dict) else signal
-    yield words(
-        "Training signal", [f"p(1-p), the variance of the reward, in the mean over tasks: {told}; at most 0.25"]
-    )
+    lines = [f"Training signal p(1-p), the variance of the reward, in the mean over tasks: {told}; at most 0.25."]
+    valid = [attempt for attempt in attempts if attempt.valid]
+    if solved := sum(task.counts.solved for task in tasks):
+        tokens = sum(attempt.tokens for attempt in valid) / solved
+        seconds = sum(attempt.seconds.get("total", 0.0) for attempt in valid) / solved
+        lines.append(f"One success took {tokens:,.0f} tokens and {seconds:,.0f} s of attempts, over all tasks.")
+    if row.usd is not None:
+        lines.append(f"All attempts cost {row.usd:,.2f} USD.")
+    return words("Worth", lines)
 
 
 _TASK_HEAD = (
-    *("Task", "Ran", "Invalid", "Solved", "Rate, invalid as failures", "Rate without invalid"),
+    *("Task", "Ran", "Invalid", "Solved", "Mean reward", "Rate, invalid as failures", "Rate without invalid"),
     *("Beta(1,1)", "Band", "may be", "p(1-p)", "Tokens to one success", "Seconds to one success", "Discrimination"),
     "Flagged",
 )
@@ -151,8 +162,8 @@ _TASK_HEAD = (
 
 def _task_table(tasks: Sequence[TaskRow], discrimination: Discrimination) -> Block:
     note = (
-        "Intervals of rates are Wilson's. Discrimination: how a task's rate goes with that at other tasks, over models; "
-        "below 0 worse models do better."
+        "Intervals of rates are Wilson's. Discrimination: how a task's rate goes with that at other tasks, over "
+        "models; below 0 worse models do better."
     )
     return table("Tasks", _TASK_HEAD, (_task_cells(task, discrimination) for task in tasks), note)
 
@@ -165,6 +176,7 @@ def _task_cells(row: TaskRow, discrimination: Discrimination) -> list[Cell]:
         number(row.denominators.ran - row.denominators.errors),
         number(row.counts.invalid),
         number(row.counts.solved),
+        number(row.rewards.mean if row.rewards else None, 3),
         share(failures.rate, failures.wilson) if failures else "-",
         share(valid.rate, valid.wilson) if valid else "-",
         f"{beta.low:.3f} to {beta.high:.3f}" if beta else "-",

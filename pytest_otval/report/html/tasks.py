@@ -56,6 +56,10 @@ def _notes(row: TaskRow) -> Iterator[str]:
             )
     if row.without_invalid is not None and row.without_invalid.still_allows:
         yield row.without_invalid.still_allows
+    if row.rewards is not None and row.rewards.variance is not None:
+        mean, variance = row.rewards.mean, row.rewards.variance
+        reached = f"{row.rewards.reached} of {row.rewards.count} reach {row.rewards.threshold:g}"
+        yield f"reward: mean {mean:.3f}, variance {variance:.3f}, {reached}"
     if row.band is not None:
         yield f"{row.band.name}, may be {' or '.join(row.band.possible)}"
 
