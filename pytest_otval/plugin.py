@@ -61,6 +61,14 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
         return (yield)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
+    """Start no workers for a contract that is only prepared: they alone would know the items."""
+    if config.getoption("--otval-prepare-contract") and config.pluginmanager.hasplugin("xdist"):
+        config.option.numprocesses = 0
+    return (yield)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the stages as markers and what other plugins are asked for."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import tomli
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -21,7 +21,10 @@ from pytest_otval.images.bases import file_digest
 from pytest_otval.images.locks import write_whole
 from pytest_otval.images.oci import NoAnswerError, RefusedError
 from pytest_otval.images.transport import StatusError, Transport
+from pytest_otval.sources.fetch import Archive, PackageIndex, fetch_files
+from pytest_otval.sources.fetch import is_fetched as is_file_fetched
 from pytest_otval.sources.files import SourceError
+from pytest_otval.sources.releases.pairs import PINS, archives_of
 from pytest_otval.sources.upstream import Clone, check_out, clones, fetch_commit, load_pins
 from pytest_otval.task.dataset import DATASET_TOML
 from pytest_otval.task.digest import task_digest
@@ -82,7 +85,21 @@ class UpstreamSource(_Table):
     name: str
 
 
-Source = Annotated[GitSource | HubSource | ArchiveSource | LocalSource | UpstreamSource, Field(discriminator="kind")]
+class IndexSource(_Table):
+    """Source archives and wheels of the package index that pip is configured for: those that releases.toml pins."""
+
+    kind: Literal["package-index"]
+    only: tuple[str, ...] | None = None
+    """Names of the pairs whose files are wanted; all where none are named."""
+
+    def archives(self, dataset: Path) -> list[Archive]:
+        """Return the files. Raises OtvalUsageError."""
+        return archives_of(dataset / PINS, self.only)
+
+
+Source = Annotated[
+    GitSource | HubSource | ArchiveSource | LocalSource | UpstreamSource | IndexSource, Field(discriminator="kind")
+]
 
 
 class Recipe(BaseModel):
@@ -114,8 +131,11 @@ def read_recipe(dataset: Path) -> Recipe:
 def fetch(recipe: Recipe, dataset: Path, folder: Path) -> str:
     """Bring a source below ``folder`` unless it is there; return a line that says what is there.
 
-    It is there whole and verified, or not at all. Raises SourceError.
+    It is there whole and verified, or not at all; of a package index that is true of each file. Raises SourceError.
     """
+    if isinstance(recipe.source, IndexSource):
+        count = fetch_files(recipe.source.archives(dataset), folder, PackageIndex())
+        return f"{count} files fetched" if count else "is fetched"
     target = _target(recipe.source, folder)
     if isinstance(recipe.source, LocalSource):
         return f"lies at {_local(recipe.source, dataset)}"
@@ -134,16 +154,35 @@ def fetch(recipe: Recipe, dataset: Path, folder: Path) -> str:
     return "fetched"
 
 
-def fetched(recipe: Recipe, dataset: Path, folder: Path) -> Path:
-    """Return where the source lies. Raises SourceError where it is not fetched, or was changed since."""
+class Fetched(NamedTuple):
+    """A source that is there."""
+
+    path: Path
+    digest: str
+    """Of all that it holds."""
+
+
+def fetched(recipe: Recipe, dataset: Path, folder: Path) -> Fetched:
+    """Return where the source lies. Raises SourceError where it is not fetched, or was changed since.
+
+    Whether files of a package index were changed is seen by who reads them.
+    """
     source = recipe.source
+    if isinstance(source, IndexSource):
+        archives = source.archives(dataset)
+        missing = [archive.file for archive in archives if not is_file_fetched(archive, folder)]
+        if missing:
+            raise SourceError(f"{missing[0]} of {dataset.name} is not fetched: patch.py fetch")
+        pinned = "".join(f"{archive.file} {archive.sha256}\n" for archive in archives)
+        return Fetched(folder, f"sha256:{hashlib.sha256(pinned.encode()).hexdigest()}")
     if isinstance(source, LocalSource):
-        return _local(source, dataset)
+        path = _local(source, dataset)
+        return Fetched(path, task_digest(path) if path.is_dir() else file_digest(path))
     if isinstance(source, UpstreamSource):
         clone = _clone(source, folder)
         if problem := clone.problem():
             raise SourceError(f"{clone.path} {problem}: patch.py fetch")
-        return clone.path
+        return Fetched(clone.path, f"git:{clone.pin.tree}")
     target = _target(source, folder)
     try:
         digest = json.loads((target / RECORD).read_bytes())["digest"]
@@ -152,7 +191,7 @@ def fetched(recipe: Recipe, dataset: Path, folder: Path) -> Path:
     if task_digest(target / "data") != digest:
         raise SourceError(f"{target} was changed since it was fetched: remove it, then patch.py fetch")
     below = source.folder if isinstance(source, GitSource) else ""
-    return target / "data" / below
+    return Fetched(target / "data" / below, digest)
 
 
 def is_fetched(recipe: Recipe, dataset: Path, folder: Path) -> bool:
@@ -161,6 +200,8 @@ def is_fetched(recipe: Recipe, dataset: Path, folder: Path) -> bool:
         return (dataset / recipe.source.path).exists()
     if isinstance(recipe.source, UpstreamSource):
         return not _clone(recipe.source, folder).problem()
+    if isinstance(recipe.source, IndexSource):
+        return all(is_file_fetched(archive, folder) for archive in recipe.source.archives(dataset))
     return (_target(recipe.source, folder) / RECORD).is_file()
 
 
