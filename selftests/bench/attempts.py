@@ -2,13 +2,15 @@
 
 Makes rows of 4 attempts a task, writes them to a Parquet file, and in a process of its own reads that and makes both
 tables. Each task is a cluster, which is the most that the bootstrap can have. Then the same attempts as a ledger: the
-summary alone, with the Parquet file, and with the pages, each a process of its own. Then what the statistics of one
-conversation of 50 steps cost.
+summary alone, with the Parquet file, and with the pages, each a process of its own; then 2,000 attempts with
+trajectories of 50 steps, as pages and as conversations for training. Then what the statistics of one such conversation
+cost.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -20,13 +22,20 @@ from pathlib import Path
 
 from pytest_otval.core import REASONS, node_id
 from pytest_otval.ledger import Ledger, Line, write_run
+from pytest_otval.llm.atif import NAME
 from pytest_otval.llm.attempts import Attempt, read_attempts, write_attempts
 from pytest_otval.llm.chat import Usage
 from pytest_otval.llm.steps import Step
 from pytest_otval.llm.tables import dataset_rows, task_rows
 from pytest_otval.llm.trajectory_statistics import statistics_of
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from selftests.report.ledgers import attempt
+from selftests.report.talks import atif, run_of, step
+
 A_TASK = 4
+TALKS = 2000
 COMMANDS = (
     "ls -la src && git status",
     "sed -n '{0},{1}p' src/module_{0}.py",
@@ -130,12 +139,27 @@ def report(run: Path, *words: str) -> None:
     print(f"report {' '.join(words[::2])}: {time.perf_counter() - began:.1f} s, {told[-1]}")
 
 
+def make_talks(folder: Path, count: int) -> Path:
+    """Write a run of ``count`` attempts with a trajectory each."""
+    dice = random.Random(2)
+    talks = []
+    for number in range(count):
+        steps = [
+            step(at, message="I look at the next file.", calls=[(one.command, one.output)])
+            for at, one in enumerate(conversation(dice, 50), 1)
+        ]
+        talks.append((attempt("+-"[number % 2], f"task-{number // A_TASK}", number=number % A_TASK), steps))
+    return run_of(folder, *((line, {f"agent/{NAME}": atif(*steps)}) for line, steps in talks))
+
+
 def run_report(words: list[str]) -> None:
     from pytest_otval.__main__ import main
 
     assert main(["report", *words]) == 0
     used = resource.getrusage(resource.RUSAGE_SELF)
-    print(f"{used.ru_utime + used.ru_stime:.1f} s CPU, {used.ru_maxrss / 1024:.0f} MB")
+    # ru_maxrss would be that of the process which started this one, where it was larger.
+    (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    print(f"{used.ru_utime + used.ru_stime:.1f} s CPU, {int(peak) / 1024:.0f} MB")
 
 
 def main(count: int) -> None:
@@ -155,6 +179,10 @@ def main(count: int) -> None:
         report(run, "--html", str(pages))
         files = [file for file in pages.rglob("*") if file.is_file()]
         print(f"pages: {len(files)} files, {sum(file.stat().st_size for file in files) / 1e6:.0f} MB")
+        talks = make_talks(Path(folder, "talks"), TALKS)
+        print(f"{TALKS} trajectories of 50 steps")
+        report(talks, "--html", str(Path(folder, "pages of talks")))
+        report(talks, "--export", str(Path(folder, "messages.jsonl")))
     dice = random.Random(1)
     talks = [conversation(dice, 50) for _ in range(50)]
     began = time.perf_counter()
