@@ -281,4 +281,5 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Write our table."""
     if PLAN in config.stash and not config.option.collectonly:
-        outcome.write_summary(terminalreporter, config.stash[TALLY], config.stash[OUT])
+        planned = config.getoption("--otval-k")
+        outcome.write_summary(terminalreporter, config.stash[TALLY], config.stash[OUT], planned)
