@@ -13,6 +13,22 @@ from pytest_otval.workspace import default_cluster
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 4 for wrong usage, 1 for what could not be done."""
+    arguments = make_parser().parse_args(argv)
+    try:
+        status: int = arguments.run(arguments)
+    except OtvalUsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 4
+    except Conclusion as conclusion:
+        print(f"error: {conclusion}", file=sys.stderr)
+        if conclusion.log:
+            print(conclusion.log, file=sys.stderr)
+        return 1
+    return status
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
     parser = argparse.ArgumentParser(prog="python -m pytest_otval", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_doctor(commands)
@@ -27,18 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     _add_isolation(commands)
     _add_harden(commands)
     _add_checks(commands)
-    arguments = parser.parse_args(argv)
-    try:
-        status: int = arguments.run(arguments)
-    except OtvalUsageError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 4
-    except Conclusion as conclusion:
-        print(f"error: {conclusion}", file=sys.stderr)
-        if conclusion.log:
-            print(conclusion.log, file=sys.stderr)
-        return 1
-    return status
+    _add_models(commands)
+    return parser
 
 
 def _add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -70,9 +76,12 @@ def _add_runtime(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_dataset(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from pytest_otval.sources.inventory_command import add_inventory
     from pytest_otval.task.command import add_arguments
 
-    add_arguments(commands.add_parser("dataset", help="pack the tasks of a dataset into one file, or unpack them"))
+    add_inventory(
+        add_arguments(commands.add_parser("dataset", help="pack and unpack datasets, and keep the inventory"))
+    )
 
 
 def _add_upstream(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -130,6 +139,12 @@ def _add_checks(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     checks.add_argument("id", nargs="?", metavar="ID", help="explain this one")
     checks.add_argument("--json", action="store_true", help="print JSON in place of text")
     checks.set_defaults(run=_checks)
+
+
+def _add_models(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from pytest_otval.cluster.models_command import add_arguments
+
+    add_arguments(commands.add_parser("models", help="bring, check and serve language models"), _add_cluster)
 
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:

@@ -186,14 +186,25 @@ def lines_of(
 
 
 def find_run(word: str) -> Path:
-    """Return the run folder that a word names: its path, or ``latest``. Raises OtvalUsageError where there is none."""
+    """Return the run folder that a word names: its path, or ``latest``. Raises OtvalUsageError where there is none.
+
+    What was only written down, by ``--otval-dry-run``, is no run.
+    """
     if word != LATEST:
         return Path(word).absolute()
     runs = Workspace.from_environment().runs
-    begun = [(path.stat().st_mtime_ns, path.parent) for path in runs.glob("*/run.json")]
-    if not begun:
-        raise OtvalUsageError(f"there is no run in {runs} yet: run pytest first, or give a run folder")
-    return max(begun)[1]
+    begun = sorted(((path.stat().st_mtime_ns, path.parent) for path in runs.glob("*/run.json")), reverse=True)
+    for _, run in begun:
+        if not _only_written_down(run):
+            return run
+    raise OtvalUsageError(f"there is no run in {runs} yet: run pytest first, or give a run folder")
+
+
+def _only_written_down(run: Path) -> bool:
+    try:
+        return bool(read_run(run)["run_settings"]["dry_run"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def read_ledger(run: Path) -> Iterator[dict[str, Any]]:

@@ -62,6 +62,14 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
         return (yield)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
+    """Start no workers for a contract that is only prepared: they alone would know the items."""
+    if config.getoption("--otval-prepare-contract") and config.pluginmanager.hasplugin("xdist"):
+        config.option.numprocesses = 0
+    return (yield)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the stages as markers and what other plugins are asked for."""
@@ -273,4 +281,5 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Write our table."""
     if PLAN in config.stash and not config.option.collectonly:
-        outcome.write_summary(terminalreporter, config.stash[TALLY], config.stash[OUT])
+        planned = config.getoption("--otval-k")
+        outcome.write_summary(terminalreporter, config.stash[TALLY], config.stash[OUT], planned)

@@ -147,6 +147,8 @@ class _Handler(BaseHTTPRequestHandler):
             case ["api", "validate-yaml"]:
                 # Of a README that is uploaded.
                 return self.say_json({"errors": [], "warnings": []})
+            case ["api", "repos", "create"]:
+                return self.create(json.loads(self.body))
             case ["api", kind, owner, name, *rest]:
                 return self.with_repository(f"{kind}/{owner}/{name}", lambda found: self.api(found, rest))
             case ["datasets", owner, name, *rest]:
@@ -162,6 +164,17 @@ class _Handler(BaseHTTPRequestHandler):
             return False
         fault.after -= 1
         return fault.after < 0
+
+    def create(self, asked: dict) -> None:
+        if self.headers.get("Authorization") != f"Bearer {TOKEN}":
+            return self.say(401, b'{"error": "Invalid username or password."}')
+        name = f"{asked['type']}s/{asked['organization']}/{asked['name']}"
+        url = f"{self.hub.url}/{name}"
+        if name in self.hub.repositories:
+            return self.say(409, json.dumps({"error": "You already created this dataset repo", "url": url}).encode())
+        # Versions of the library say it in two ways.
+        self.hub.add(name, private=asked.get("private") or asked.get("visibility") == "private")
+        return self.say_json({"url": url})
 
     def with_repository(self, name: str, answer) -> None:
         found, known = self.hub.repositories.get(name), self.headers.get("Authorization") == f"Bearer {TOKEN}"
@@ -201,7 +214,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self.say(404, headers={"X-Error-Code": "RevisionNotFound"})
         siblings = [{"rfilename": path} for path in sorted(files)]
         kind, _, name = self.name.partition("/")
-        values = {"_id": "0" * 24, "id": name, "author": name.split("/")[0], "sha": found.sha(), "siblings": siblings}
+        sha = found.sha() if revision == "main" else revision
+        values = {"_id": "0" * 24, "id": name, "author": name.split("/")[0], "sha": sha, "siblings": siblings}
         values |= {"private": found.private, "gated": "manual" if found.gated else False, "disabled": False}
         values |= {"tags": [], "downloads": 0, "likes": 0, "lastModified": "2026-01-01T00:00:00.000Z"}
         values |= {"createdAt": "2026-01-01T00:00:00.000Z", **({"modelId": name} if kind == "models" else {})}
@@ -312,6 +326,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _entry(files: dict[str, bytes], path: str) -> dict:
+    if path not in files:
+        return {"type": "directory", "oid": "0" * 40, "size": 0, "path": path}
     data = files[path]
     entry = {"type": "file", "oid": _blob_id(data), "size": len(data), "path": path}
     if len(data) >= LARGE_BYTES:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_otval.ledger import SCHEMA, Ledger, Line, read_ledger, read_run, write_run
+from pytest_otval.core import OtvalUsageError
+from pytest_otval.ledger import LATEST, SCHEMA, Ledger, Line, find_run, read_ledger, read_run, write_run
 
 FULL = {
     "kind": "trial",
@@ -166,3 +167,18 @@ def test_run_facts_that_are_none(tmp_path, text):
 
 def test_line_is_plain_data():
     assert json.loads(json.dumps(asdict(line()))) == asdict(line())
+
+
+def test_the_latest_run_is_the_one_that_began_last(tmp_path, monkeypatch):
+    monkeypatch.setenv("OT_WORKSPACE", str(tmp_path))
+    with pytest.raises(OtvalUsageError, match="there is no run"):
+        find_run(LATEST)
+    facts = {"old": {}, "new": {"run_settings": {"dry_run": False}}, "written": {"run_settings": {"dry_run": True}}}
+    for number, (name, values) in enumerate(facts.items()):
+        write_run(tmp_path / "runs" / name, values)
+        os.utime(tmp_path / "runs" / name / "run.json", ns=(number, number))
+    assert find_run(LATEST).name == "new"
+    (tmp_path / "runs" / "new" / "run.json").write_text("{")
+    os.utime(tmp_path / "runs" / "new" / "run.json", ns=(9, 9))
+    assert find_run(LATEST).name == "new"
+    assert find_run("x") == Path("x").absolute()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pytest_otval.checks.bash_syntax import shell_error
 from pytest_otval.checks.context import CheckContext
 from pytest_otval.checks.docker_files import URL, delivered
-from pytest_otval.checks.docker_runs import UNKNOWN, join, word_set
+from pytest_otval.checks.docker_runs import UNKNOWN, Command, join, word_set
 from pytest_otval.checks.docker_view import agent_image, expand, images
 from pytest_otval.checks.registry import Place, check
 from pytest_otval.core import Severity
@@ -228,12 +228,16 @@ def error_hidden(context: CheckContext) -> Iterator[Place]:
     """Look for installations, builds and downloads whose failure a RUN ignores."""
     for image in images(context):
         for run in image.runs.values():
-            for command in run.commands:
-                words = " ".join(command.words)
-                if command.ignored and command.certain and _BUILDERS.match(words) and "--version" not in words:
-                    shown = words.replace(UNKNOWN, "...")[:50]
-                    yield Place(image.path, f"goes on where `{shown}` fails", command.line)
-                    break
+            hidden = next(filter(hides_error, run.commands), None)
+            if hidden is not None:
+                shown = " ".join(hidden.words).replace(UNKNOWN, "...")[:50]
+                yield Place(image.path, f"goes on where `{shown}` fails", hidden.line)
+
+
+def hides_error(command: Command) -> bool:
+    """Whether a command installs, builds or downloads something, and the build goes on where it fails."""
+    words = " ".join(command.words)
+    return command.ignored and command.certain and bool(_BUILDERS.match(words)) and "--version" not in words
 
 
 @check(

@@ -14,7 +14,7 @@ from typing import Literal
 from tree_sitter import Node as Syntax
 
 from pytest_otval.checks import shell_ast as ast
-from pytest_otval.checks.shell_words import Words, line_of, literal, text_of
+from pytest_otval.checks.shell_words import Words, line_of, literal, text_of, with_python
 from pytest_otval.task.bash import bash_tree
 
 MAX_SCRIPT = 256 * 1024
@@ -166,9 +166,10 @@ class _Lowering:
             elif child.type == "file_redirect":
                 redirects.extend(self.redirects(child))
             elif child.type == "command_name":
-                words.append(self.words.word(child.children[0]) if child.child_count else literal(text_of(child)))
+                name = self.words.word(child.children[0]) if child.child_count else literal(text_of(child))
+                words.append(with_python(name))
             elif child.is_named and child.type != "comment":
-                words.append(self.words.word(child))
+                words.append(with_python(self.words.word(child)))
         return ast.Simple(line_of(node), tuple(words), tuple(assignments), tuple(redirects), stdin, text_of(node))
 
     def assignments(self, node: Syntax) -> ast.Simple:

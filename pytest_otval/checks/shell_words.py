@@ -24,6 +24,16 @@ def literal(text: str) -> ast.Word:
     return ast.Word((text,))
 
 
+def with_python(word: ast.Word) -> ast.Word:
+    """Return a word of a command, with a Python's name for the one that a verifier is given."""
+    match word.parts:
+        case (ast.Variable(name="OT_PYTHON", default=None),):
+            return literal("python3")
+        case (ast.Variable(name="OT_PYTHON", default=ast.Word(parts=(str(),)) as default),):
+            return default
+    return word
+
+
 class Words:
     """Lowers words; ``statements`` lowers what stands inside a ``$(...)``."""
 

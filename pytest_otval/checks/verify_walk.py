@@ -33,6 +33,8 @@ _OUTPUT_FLAGS = frozenset(("-o", "-O", "--output", "--output-document", "-d", "-
 _VALUE_OPTIONS = frozenset(
     ("-W", "-X", "-O", "+O", "-o", "-r", "-I", "--rcfile", "--init-file", "--loader", "--import", "--require")
 )
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+_PYTHON_VALUE_OPTIONS = frozenset(("-W", "-X"))
 _PYTEST = ("pytest", "py.test")
 _LAUNCHERS = frozenset(("uvx", "uv", "pipx", "coverage", "conda", "micromamba", "xvfb-run"))
 _ASKS_ONLY = frozenset(("--version", "-V", "--help", "-h", "--collect-only", "--co", "--fixtures"))
@@ -248,6 +250,7 @@ def _nested(text: str, state: Walk) -> None:
 def _interpreted(name: str, args: Sequence[str], state: Walk) -> None:
     rest = list(args)
     shell = _SHELL.fullmatch(name) is not None
+    with_value = _PYTHON_VALUE_OPTIONS if _PYTHON.fullmatch(name) else _VALUE_OPTIONS
     while rest and rest[0].startswith(("-", "+")):
         option = rest.pop(0)
         if option == "-m":
@@ -261,7 +264,7 @@ def _interpreted(name: str, args: Sequence[str], state: Walk) -> None:
             return
         if option == "-" or (not shell and short and option[-1:] in "ce"):
             return
-        if option in _VALUE_OPTIONS and rest:
+        if option in with_value and rest:
             rest.pop(0)
     if rest:
         _run("runs", rest[0], state)

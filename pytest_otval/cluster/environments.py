@@ -12,9 +12,10 @@ from pathlib import Path
 from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.images.model import ImageRequest
 from pytest_otval.stages.question import image_requests, require_runnable
-from pytest_otval.task.dataset import dataset_folder
-from pytest_otval.task.index import has_packed_tasks, is_dataset, is_task
+from pytest_otval.task.dataset import DATASET_TOML, dataset_folder
+from pytest_otval.task.index import has_packed_tasks, is_dataset, is_prepared, is_task
 from pytest_otval.task.load import load_task
+from pytest_otval.task.packed.forms import SHARD_FOLDER
 from pytest_otval.task.source import source_of
 
 
@@ -57,13 +58,14 @@ def environments_below(paths: Iterable[Path], scratch: Path) -> Iterator[Environ
     """Yield the environments at and below paths, in the order of their names; one at a time is in memory.
 
     A packed task is unpacked below ``scratch`` while it is the one at hand. Of links to folders those to tasks and
-    datasets are followed, as in a test run. Raises OtvalUsageError for a path that is no folder.
+    datasets are followed, and a path that is a dataset without tasks stands for its prepared form in the workspace, as
+    in a test run. Raises OtvalUsageError for a path that is no folder.
     """
     seen: set[tuple[int, int]] = set()
     for path in paths:
         if not path.is_dir():
             raise OtvalUsageError(f"{path} is no folder: give tasks, datasets, or folders that hold them")
-        todo = [path]
+        todo = [_prepared(path)]
         while todo:
             folder = todo.pop()
             if not _is_new(folder, seen):
@@ -73,9 +75,19 @@ def environments_below(paths: Iterable[Path], scratch: Path) -> Iterator[Environ
                 continue
             if _is_regular(folder / "Dockerfile"):
                 yield Environment(str(folder), folder, folder, is_task=False)
-            if has_packed_tasks(folder):
+            packed = has_packed_tasks(folder)
+            if packed:
                 yield from _packed(folder, scratch)
-            todo += reversed(_folders(folder))
+            # What lies in a dataset's folder of packed files was yielded with it.
+            todo += reversed([one for one in _folders(folder) if not (packed and one.name == SHARD_FOLDER)])
+
+
+def _prepared(path: Path) -> Path:
+    workspace = os.environ.get("OT_WORKSPACE", "")
+    if not workspace or is_prepared(path) or not os.path.isfile(path / DATASET_TOML):  # noqa: PTH113
+        return path
+    prepared = Path(workspace) / "datasets" / path.absolute().name
+    return prepared if is_prepared(prepared) else path
 
 
 def _is_new(folder: Path, seen: set[tuple[int, int]]) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from pytest_otval.checks.fixes import NotFixedError
 from pytest_otval.cluster.environments import environments_below
 from pytest_otval.core import OtvalUsageError, printable
+from pytest_otval.harden.facts import NOTHING, Contents
 from pytest_otval.harden.proposal import Proposal, Wishes, propose
 from pytest_otval.runtimes.record import Reference, records
 from pytest_otval.task.load import load_task
@@ -62,7 +63,8 @@ def _wishes(arguments: argparse.Namespace) -> Wishes:
         f" python -m pytest_otval runtime build {arguments.runtime}, or --no-runtime"
     )
     runtime = None if newest is None else Reference.of(newest)
-    return Wishes(runtime, own_shell=arguments.shebang, name=arguments.runtime, missing=missing)
+    contents = NOTHING if newest is None else Contents.of(newest)
+    return Wishes(runtime, own_shell=arguments.shebang, name=arguments.runtime, missing=missing, contents=contents)
 
 
 def _write(proposal: Proposal, folder: Path, name: str) -> bool:

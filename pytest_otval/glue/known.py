@@ -44,13 +44,13 @@ class KnownAnswers:
         """
         from pytest_otval.stages.answers import may_be_reused
 
-        if self._resume and (found := self._here.of(id, task_digest, inputs)) is not None:
+        if self._resume and (found := self._here.of(id, task_digest, inputs, count)) is not None:
             line = found[1]
-            if attempts_of(line) == count and may_be_reused(line, inputs or ("" if ours else "plugin")):
+            if may_be_reused(line, inputs or ("" if ours else "plugin")):
                 return replace(Line.from_dict(line), cached_from="")
-        if self._reuse and (found := self._elsewhere.of(id, task_digest, inputs)) is not None:
+        if self._reuse and (found := self._elsewhere.of(id, task_digest, inputs, count)) is not None:
             run, line = found
-            if attempts_of(line) == count and may_be_reused(line, inputs):
+            if may_be_reused(line, inputs):
                 return replace(Line.from_dict(line), cached_from=str(run), evidence="", reproduce="", time="")
         return None
 
@@ -66,12 +66,6 @@ class KnownAnswers:
 
         runs = sorted(self._all_runs.iterdir()) if self._all_runs and self._all_runs.is_dir() else []
         return EarlierAnswers([run for run in runs if run != self._out], self._settings_digest)
-
-
-def attempts_of(line: Mapping[str, Any]) -> int:
-    """Return how many attempts an answer is over."""
-    attempts = line.get("attempts")
-    return int(attempts["count"]) if attempts else 1
 
 
 def answer_in(line: Mapping[str, Any] | Line) -> StageResult:

@@ -14,6 +14,8 @@ from pytest_otval.stages.spec import Stage
 if TYPE_CHECKING:
     from pytest_otval.report.columns import Column
 
+_OF_ATTEMPTS = ("repository", "finish", "truncated", "flags", "prompt_tokens", "completion_tokens", "usd")
+
 
 def common_fields(settings: Settings, task_digest: str, stage: Stage) -> dict[str, Any]:
     """Return what all lines of an item have in common."""
@@ -98,4 +100,12 @@ def for_reports(line: Line) -> dict[str, Any]:
         "columns": dict(line.columns),
         "warnings": sum(1 for check in line.checks if check["severity"] != Severity.ERROR and not check.get("allowed")),
         **({"fixes": list(line.fixes)} if line.fixes else {}),
+        **({"model": line.model, "attempt": line.attempt, "trajectory": _brief(line.trajectory)} if line.model else {}),
     }
+
+
+def _brief(trajectory: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what rows of reports keep of an attempt."""
+    kept = {name: value for name, value in (trajectory or {}).items() if name in _OF_ATTEMPTS}
+    steps = (trajectory or {}).get("statistics", {}).get("steps", 0)
+    return {**kept, "statistics": {"steps": steps}}

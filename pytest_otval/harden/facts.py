@@ -12,6 +12,7 @@ from functools import cached_property
 from pytest_otval.checks.context import CheckContext, Source
 from pytest_otval.checks.imports import imported_modules, surely_imported
 from pytest_otval.checks.python_ast import parse_python
+from pytest_otval.runtimes.record import Runtime
 from pytest_otval.task.load import Step
 
 INI_FILES = ("pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")
@@ -27,12 +28,34 @@ _SELF = ("pytest", "_pytest")
 _MOST_FILES = 2000
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a runtime's Python has beside its own modules and pytest."""
+
+    modules: frozenset[str] = frozenset()
+    distributions: frozenset[str] = frozenset()
+    """Names as pip compares them: in small letters, with ``-``."""
+
+    @classmethod
+    def of(cls, runtime: Runtime) -> Contents:
+        """Return what a runtime's manifest tells."""
+        modules = (_MODULE.search(path) for path in runtime.files)
+        names = (re.sub(r"[-_.]+", "-", name).lower() for name in runtime.packages.get("pip", {}))
+        return cls(frozenset(one[1] for one in modules if one is not None), frozenset(names))
+
+
+NOTHING = Contents()
+_MODULE = re.compile(r"(?:site|dist)-packages/(\w+)(?:/.+)?(?:\.[\w-]+)*\.(?:py|so)$")
+
+
 @dataclass(frozen=True)
 class Facts:
     """Of one step's tests."""
 
     context: CheckContext
     step: Step
+    runtime: Contents = NOTHING
+    """What the Python has that they may run in."""
 
     @cached_property
     def tests(self) -> dict[str, Source]:
@@ -48,17 +71,17 @@ class Facts:
         """Modules that the tests import and that are neither Python's own nor pytest nor files of /tests."""
         python = [source.text for path, source in self.tests.items() if path.endswith(".py")]
         own = {part for path in self.tests for part in path.removesuffix(".py").split("/")}
-        found = set().union(*map(_imports, python)) - own
+        found = set().union(*map(modules_of, python)) - own
         # What the tests' own Python is told to run needs what that needs.
         started = any("sys.executable" in text for text in python)
         return _foreign(found | (self._of_product if started else set()))
 
     @cached_property
     def packages(self) -> set[str]:
-        """Those of ``foreign`` that are no files of the task, and what those files import in their turn."""
+        """Those of ``foreign`` that neither task nor runtime has, and what files of the task import in their turn."""
         if not self.foreign:
             return set()
-        return _foreign(self.foreign | self._of_product) - self._product
+        return _foreign(self.foreign | self._of_product) - self._product - self.runtime.modules
 
     @cached_property
     def _sources(self) -> list[Source]:
@@ -121,7 +144,7 @@ class Facts:
         return None
 
 
-def _imports(text: str) -> set[str]:
+def modules_of(text: str) -> set[str]:
     """Return the modules a Python file imports, by their first part."""
     module = parse_python(text)
     if module is None:

@@ -16,7 +16,7 @@ from pytest_otval.checks.registry import Change
 from pytest_otval.checks.scripts import is_shell
 from pytest_otval.checks.verify_scripts import verifier_scripts
 from pytest_otval.core import Conclusion
-from pytest_otval.harden.facts import Facts
+from pytest_otval.harden.facts import NOTHING, Contents, Facts
 from pytest_otval.harden.script import Given, NotUnderstoodError, hardened
 from pytest_otval.runtimes.record import VERIFIER_JSON, Reference, read_reference
 from pytest_otval.runtimes.script import asking_of_verifier
@@ -83,6 +83,8 @@ class Wishes:
     """The name of a runtime that has pytest."""
     missing: str = ""
     """What to say of a task that needs the runtime where there is none."""
+    contents: Contents = NOTHING
+    """What the runtime has."""
 
 
 def propose(task: Task, wishes: Wishes) -> Proposal:
@@ -103,7 +105,7 @@ def propose(task: Task, wishes: Wishes) -> Proposal:
         for source in _scripts(context, step):
             if source.path not in done:
                 done.add(source.path)
-                _script(proposal, Facts(context, step), source, wishes)
+                _script(proposal, Facts(context, step, wishes.contents), source, wishes)
     return proposal
 
 

@@ -23,6 +23,19 @@ _SAYS_ONLY = re.compile(
     r"|touch|cat|tee|export|hash|ls|find|sed|awk|pipx|local|readonly|declare"
 )
 _MENTION = re.compile(r"(?:^|[\s/;&|(])(?:pytest|py\.test)(?:$|[\s;&|)])")
+_PLUGINS = {
+    "pytest_jsonreport": r"--json-report\b.*",
+    "pytest_cov": r"--cov\b.*",
+    "pytest_timeout": r"--timeout\b.*",
+    "pytest_html": r"--(?:html|self-contained)\b.*",
+    "xdist": r"--(?:dist|numprocesses)\b.*|-n\d*",
+    "pytest_rerunfailures": r"--reruns\b.*",
+    "pytest_asyncio": r"--asyncio\b.*",
+    "pytest_benchmark": r"--benchmark\b.*",
+    "pytest_forked": r"--forked\b.*",
+    "pytest_django": r"--ds\b.*",
+}
+"""Options that plugins of pytest bring, by the plugin's module."""
 _SYSTEM = ("/usr/bin", "/usr/local/bin", "/bin")
 
 
@@ -91,3 +104,8 @@ def _by_module(command: Command, rest: Sequence[str], first: int) -> Call | None
 def _environment(program: str) -> str:
     folder, name = posixpath.split(posixpath.dirname(program))
     return folder if name == "bin" and UNKNOWN not in folder and f"{folder}/bin" not in _SYSTEM else ""
+
+
+def plugin_of(option: str) -> str | None:
+    """Return the module of the plugin that brings an option; None for one that pytest has itself."""
+    return next((name for name, form in _PLUGINS.items() if re.fullmatch(form, option)), None)

@@ -14,8 +14,8 @@ from pytest_otval.checks.verify_walk import UNKNOWN as UNKNOWN_PATH
 from pytest_otval.checks.verify_walk import WORKDIR, Run, walk
 from pytest_otval.harden.environments import activation_of
 from pytest_otval.harden.facts import Facts
-from pytest_otval.harden.preparing import guard
-from pytest_otval.harden.pytest_call import Call, call_of
+from pytest_otval.harden.preparing import GIVEN, guard
+from pytest_otval.harden.pytest_call import Call, call_of, plugin_of
 from pytest_otval.harden.restoring import restored
 from pytest_otval.harden.tree import (
     PLAIN,
@@ -33,9 +33,6 @@ from pytest_otval.task.bash import bash_tree
 
 _SHELLS = ("bash", "sh", "dash")
 _LOGIN_SHEBANG = re.compile(rb"\A(#![^\n]*/(?:env +-S +)?(?:ba|da)?sh)((?: +(?:-l|-i|-li|-il|--login))+)(?=[ \n])")
-_FOREIGN_OPTIONS = re.compile(
-    r"--(?:json-report|cov|timeout|html|self-contained|dist|numprocesses|reruns|asyncio|benchmark|forked|ds)\b.*|-n\d*"
-)
 _RUNS_TEXT = re.compile(r"-[a-z]*c")
 _WITH_VALUE = re.compile(r"[+-][a-z]*[oO]|--rcfile|--init-file")
 _GAP = re.compile(rb"(?:[ \t]|\\\n)+\Z")
@@ -144,7 +141,7 @@ class _Work:
         if self.uses_runtime:
             root = bash_tree(self.source)
             assert root is not None
-            guard(root, self.edits)
+            guard(root, self.edits, self.facts.runtime.distributions)
         login = _LOGIN_SHEBANG.match(self.source)
         if login is not None:
             self.edits.replace(login.start(2), login.end(2), "")
@@ -156,7 +153,7 @@ class _Work:
         if missing and uv:
             what = f"line {uv[0].line}: uv brings what the tests import ({', '.join(missing[:3])})"
             raise NotUnderstoodError(f"{what}: make a runtime of it (docs/runtimes.md)")
-        plugins = [text for one, call in self.found for text in one.texts[call.last + 1 :] if _is_foreign(text)]
+        plugins = [text for one, call in self.found for text in one.texts[call.last + 1 :] if self._is_foreign(text)]
         if plugins and uv:
             what = f"line {uv[0].line}: uv brings the plugin that has {plugins[0].partition('=')[0]}"
             raise NotUnderstoodError(f"{what}: make a runtime of it (docs/runtimes.md)")
@@ -167,11 +164,21 @@ class _Work:
             self.notes.append(f"the tests import {', '.join(missing[:3])}: pytest stays in the Python that has it")
         return wanted
 
+    def _is_foreign(self, text: str) -> bool:
+        """Whether an option of pytest is one of a plugin that the runtime does not have."""
+        plugin = plugin_of(text)
+        return plugin is not None and plugin not in self.facts.runtime.modules
+
     def _put(self, command: Command, text: str) -> None:
         self.edits.replace(command.node.start_byte, command.node.end_byte, text)
 
     def _pytest(self, command: Command, call: Call, runtime: bool) -> None:
         runs = [run for run in self.runs[command.line] if run.how == "tests"]
+        if foreign := next(filter(self._is_unknown, runs), None):
+            self.notes.append(
+                f"line {command.line}: {foreign.path} is the agent's to change, and no file of tests/: runs as before"
+            )
+            return
         options = self._options(command, call, runs)
         start, end = command.words[call.first].start, command.words[call.last].end
         self._deliver(command, runs)
@@ -180,7 +187,7 @@ class _Work:
             before = to_text(self.source[command.node.start_byte : start])
             after = to_text(self.source[end : command.node.end_byte])
             given = f'{before}"$OT_PYTHON" -I -m pytest{options}{after}'
-            self._put(command, f'if [ -n "${{OT_PYTHON:-}}" ]; then {given}; else {command.source}; fi')
+            self._put(command, f"{GIVEN}{given}; else {command.source}; fi")
             return
         environment = call.environment or self.environment
         python = f"{environment}/bin/python3" if environment else call.python.strip("\"'")
@@ -188,6 +195,10 @@ class _Work:
         of_environment = environment and not runtime
         program = f'"{python}"' if of_environment or self.given == "unknown" else f'"${{OT_PYTHON:-{python}}}"'
         self.edits.replace(start, end, f"{program} -I -m pytest{options}")
+
+    def _is_unknown(self, run: Run) -> bool:
+        """Whether tests are the agent's work, which may import whatever its Python has."""
+        return run.path.endswith(".py") and not run.made and self.facts.file_of(run.path) is None
 
     def _options(self, command: Command, call: Call, runs: list[Run]) -> str:
         """Return what keeps imports of the product as they were, and files of the agent's away."""
@@ -292,10 +303,6 @@ def _given_text(command: Command) -> Word | None:
         if _RUNS_TEXT.fullmatch(command.words[option].text) and following and following[0].source[:1] == "'":
             return following[0]
     return None
-
-
-def _is_foreign(text: str) -> bool:
-    return _FOREIGN_OPTIONS.fullmatch(text) is not None
 
 
 def _in_tests(path: str) -> bool:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -40,12 +41,14 @@ def packing(target: Path, all_root: bool, folders: Sequence[str] = FOLDERS) -> I
         # mksquashfs 4.5 gives the root folder to whoever runs it, -root-uid or not, where it reads a tar archive.
         argv = ["unshare", "--map-root-user", "--", *argv]
     with tempfile.TemporaryFile() as words:
-        process = subprocess.Popen(argv, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=words)
-        assert process.stdin is not None
+        reader, writer = os.pipe()
+        process = subprocess.Popen(argv, stdin=reader, stdout=subprocess.DEVNULL, stderr=words)
+        rest = threading.Thread(target=_read_rest, args=(process, reader), daemon=True)
+        rest.start()
         try:
             # mksquashfs 4.5 adds nothing to a tar archive by itself, so they stand at its beginning.
-            process.stdin.write(b"".join(_folder(name) for name in folders))
-            yield process.stdin.fileno()
+            os.write(writer, b"".join(_folder(name) for name in folders))
+            yield writer
         except BaseException:
             # Where mksquashfs ended first, the error of its writer is but a consequence.
             with suppress(subprocess.TimeoutExpired):
@@ -54,12 +57,23 @@ def packing(target: Path, all_root: bool, folders: Sequence[str] = FOLDERS) -> I
                 process.kill()
                 raise
         finally:
-            process.stdin.close()
+            os.close(writer)
             status = process.wait()
+            rest.join()
         if status != 0:
             words.seek(0)
             lines = words.read().decode(errors="replace").strip().splitlines()
             raise PackError(lines[-1] if lines else f"mksquashfs ended with status {status}")
+
+
+def _read_rest(process: subprocess.Popen[bytes], reader: int) -> None:
+    """Read what follows the archive: mksquashfs ends with the last entry, and tar still has padding to write."""
+    try:
+        if process.wait() == 0:
+            while os.read(reader, 65536):
+                pass
+    finally:
+        os.close(reader)
 
 
 def _folder(name: str) -> bytes:

@@ -152,12 +152,12 @@ class Answer:
             calls.append({"id": id, "type": "function", "function": function})
         return calls
 
-    def usage(self, sent_bytes: int) -> Usage:
-        """Return the tokens as the endpoint counted them, else an estimate from ``sent_bytes`` and what came."""
+    def usage(self, sent: object) -> Usage:
+        """Return the tokens as the endpoint counted them, else an estimate from ``sent`` and what came."""
         told = self._usage or {}
         prompt, completion = _count(told, "prompt_tokens"), _count(told, "completion_tokens")
         if prompt is None or completion is None:
-            return Usage(_tokens(sent_bytes), _tokens(self._chars), estimated=True)
+            return Usage(_tokens(len(json.dumps(sent))), _tokens(self._chars), estimated=True)
         # The second name is DeepSeek's.
         cached = _count(told.get("prompt_tokens_details"), "cached_tokens") or _count(told, "prompt_cache_hit_tokens")
         reasoning = _count(told.get("completion_tokens_details"), "reasoning_tokens")

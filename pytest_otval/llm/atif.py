@@ -55,6 +55,8 @@ class Trajectory:
         pairs = zip(messages, self._told, strict=False)
         known = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs))
         self._told = list(messages)
+        if (answer := self._answer()) and all(message["role"] != "assistant" for message in messages[known:]):
+            answer["extra"]["not_sent_back"] = True
         for message in messages[known:]:
             if message["role"] == "tool":
                 self._shown(str(message.get("tool_call_id")), _text(message.get("content")))

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from itertools import islice
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
-from pytest_otval.core import OtvalUsageError
+from pytest_otval.core import REASONS, OtvalUsageError, Verdict
 from pytest_otval.llm.chat import Usage
 from pytest_otval.llm.trajectory_statistics import Statistics
 
@@ -17,6 +17,11 @@ ROW_GROUP = 10_000
 """Rows that are in memory at a time while a file is read or written."""
 
 _LARGEST = 2**63 - 1
+
+Outcome = Literal["solved", "unsolved", "invalid", "error"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+_ERRORS = frozenset(name for name, reason in REASONS.items() if reason.verdict is Verdict.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Attempt:
     """None where the verifier gave none."""
     solved: bool = False
     valid: bool = True
-    """Whether it says something about the model: not where the verifier crashed or the environment was at fault."""
+    """Whether it says something about the model: not where there is no score."""
     reason: str = ""
     """The ledger's class of its verdict."""
     finish: str = ""
@@ -63,6 +68,13 @@ class Attempt:
     def tokens(self) -> int:
         """Of all prompts and answers."""
         return self.prompt_tokens + self.completion_tokens
+
+    @property
+    def outcome(self) -> Outcome:
+        """What it was in one word. An error is no attempt: the machine or the endpoint was at fault."""
+        if not self.valid:
+            return "error" if self.reason in _ERRORS else "invalid"
+        return "solved" if self.solved else "unsolved"
 
 
 def flags_of(statistics: Statistics, solved: bool, truncated: bool, changed_files: int | None) -> tuple[str, ...]:

@@ -39,12 +39,15 @@ class Mean:
     """What keeps the interval from being what it says, or from being there; else empty."""
 
 
-def means(columns: Sequence[Sequence[float | None]], clusters: Sequence[str], seed: int = 0) -> list[Mean]:
+def means(
+    columns: Sequence[Sequence[float | None]], clusters: Sequence[str], seed: int = 0, shares: bool = True
+) -> list[Mean]:
     """Return for each column the mean over tasks with a 95 % interval, all from the same draws of clusters.
 
-    ``columns``: one value a task, None where it has none; ``clusters``: the name of each task's cluster. The interval
-    is the bootstrap's percentile interval, widened as Hesterberg, What Teachers Should Know About the Bootstrap, The
-    American Statistician 69 (2015), 371-386 proposes: by what a t interval is wider than a normal one.
+    ``columns``: one value a task, None where it has none; ``clusters``: the name of each task's cluster; ``shares``:
+    whether values lie between 0 and 1, where intervals end. The interval is the bootstrap's percentile interval,
+    widened as Hesterberg, What Teachers Should Know About the Bootstrap, The American Statistician 69 (2015), 371-386
+    proposes: by what a t interval is wider than a normal one.
     """
     import numpy as np
 
@@ -56,7 +59,7 @@ def means(columns: Sequence[Sequence[float | None]], clusters: Sequence[str], se
     sums = np.array([np.bincount(codes, row, len(names)) for row in np.nan_to_num(values)])
     sizes = np.array([np.bincount(codes, row, len(names)) for row in known])
     drawn = _drawn(sums, sizes, seed)
-    return [_mean(*parts) for parts in zip(sums, sizes, drawn, strict=True)]
+    return [_mean(*parts, shares) for parts in zip(sums, sizes, drawn, strict=True)]
 
 
 def _drawn(sums: Any, sizes: Any, seed: int) -> Any:
@@ -79,7 +82,7 @@ def _drawn(sums: Any, sizes: Any, seed: int) -> Any:
     return np.concatenate(found).T
 
 
-def _mean(sums: Any, sizes: Any, drawn: Any) -> Mean:
+def _mean(sums: Any, sizes: Any, drawn: Any, shares: bool) -> Mean:
     import numpy as np
 
     tasks = int(sizes.sum())
@@ -90,16 +93,16 @@ def _mean(sums: Any, sizes: Any, drawn: Any) -> Mean:
     if clusters == 1:
         return Mean(value, None, None, tasks, 1, "one cluster says nothing of others: no interval")
     if np.ptp(sums[there] / sizes[there]) < _SAME:
-        return _all_alike(value, tasks, clusters)
+        return _all_alike(value, tasks, clusters, shares)
     tail = _tail(clusters)
     low, high = np.nanquantile(drawn, (tail, 1 - tail))
     caveat = f"{clusters} clusters are few: the interval is too narrow" if clusters < FEW else ""
     return Mean(value, float(low), float(high), tasks, clusters, caveat)
 
 
-def _all_alike(value: float, tasks: int, clusters: int) -> Mean:
-    """Draws of what is all alike do not differ; none and all still have an interval, with clusters as attempts."""
-    if _SAME < value < 1 - _SAME:
+def _all_alike(value: float, tasks: int, clusters: int, shares: bool) -> Mean:
+    """Draws of what is all alike do not differ; shares of none and all have an interval, with clusters as attempts."""
+    if not shares or _SAME < value < 1 - _SAME:
         return Mean(value, None, None, tasks, clusters, "all clusters have the same mean: no interval")
     ends = wilson(clusters, clusters if value > 0.5 else 0)
     caveat = "all tasks are alike: Wilson's interval, with each cluster as one attempt"

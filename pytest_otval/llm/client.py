@@ -27,7 +27,7 @@ from pytest_otval.llm.budget import Budget
 from pytest_otval.llm.chat import ContextOverflowError, EndpointError, Message, Reply, Usage
 from pytest_otval.llm.connection import connection, run
 from pytest_otval.llm.conversation import outgoing
-from pytest_otval.llm.failures import Kind, kind_of, said
+from pytest_otval.llm.failures import Kind, kind_of, said, status_in
 from pytest_otval.llm.secret import Secret
 from pytest_otval.profile import ModelSection, Profile
 from pytest_otval.sandbox.slots import Slots
@@ -37,7 +37,7 @@ from pytest_otval.workspace import node_folder
 if TYPE_CHECKING:
     from openai import APIError
 
-TRIES = 8
+TRIES = 10
 """How often a request is sent, where another try may help: 429, 5xx, time-outs, lost connections, broken answers."""
 FIRST_WAIT = 1.0
 """Seconds before the second try, at most and about; each wait is twice the one before, up to ``waiting.MAX_WAIT``."""
@@ -66,7 +66,8 @@ class EndpointChat:
     ) -> None:
         """``name``: the model's, as users know it. ``fields``: of each request, over those of the profile.
 
-        Raises OtvalUsageError: no address, the key's variable is not set, a budget in USD without prices.
+        Raises OtvalUsageError: no address, the key's variable is not set, a budget in USD without prices, ``openai`` is
+        not installed.
         """
         if not section.base_url:
             words = "has no base_url in the cluster profile: add it there, or give --otval-base-url"
@@ -79,6 +80,7 @@ class EndpointChat:
         self._budget = budget
         self._fields = {**section.request, **(fields or {})}
         self._key = Secret.from_environment(section.key_variable)
+        self._connection = connection(section.base_url, self._key, float(section.silence_seconds))
         self._where = f"{printable(name)} at {section.base_url}"
         place = hashlib.sha256(f"{section.base_url} {self.model}".encode()).hexdigest()[:16]
         self._slots = Slots(node_folder(), f"model-{place}", section.concurrency)
@@ -148,12 +150,13 @@ class EndpointChat:
         answer = Answer()
         self._ask(body, answer, deadline)
         seconds = time.monotonic() - began
-        usage = self._priced(answer.usage(len(json.dumps(body["messages"]))))
+        usage = self._priced(answer.usage(body["messages"]))
         if self._budget is not None:
             self._budget.spend(self.model, usage)
         return Reply(self._key.scrub_all(answer.message()), answer.finish, usage, seconds)
 
     def _ask(self, body: Mapping[str, Any], answer: Answer, deadline: float | None) -> None:
+        from httpx2 import RequestError
         from openai import APIConnectionError, APIError, APITimeoutError
 
         began = time.monotonic()
@@ -167,12 +170,14 @@ class EndpointChat:
             raise _NoTimeError from None
         except APITimeoutError:
             raise _TryAgain("it did not answer in time") from None
-        except APIConnectionError as error:
+        except (APIConnectionError, RequestError) as error:
             cause = error.__cause__ or error
             what = self._line(f"{type(cause).__name__}: {cause}")
             raise _TryAgain(f"the connection failed ({what})") from None
         except APIError as error:
             raise self._refusal(error) from None
+        except _RefusedError as error:
+            raise self._meaning(0, error.args[0]) from None
         except BrokenAnswerError as error:
             raise _TryAgain(str(error)) from None
         except (ValueError, RecursionError):
@@ -181,18 +186,16 @@ class EndpointChat:
     async def _read(self, body: Mapping[str, Any], answer: Answer) -> None:
         from openai import AsyncStream
 
-        section = self._section
-        client = connection(section.base_url, self._key, float(section.silence_seconds))
-        if not section.stream:
-            answer.add(await client.post("/chat/completions", cast_to=object, body=body))
+        if not self._section.stream:
+            _take_whole(answer, await self._connection.post("/chat/completions", cast_to=object, body=body))
             return
-        pieces = await client.post(
+        pieces = await self._connection.post(
             "/chat/completions", cast_to=object, body=body, stream=True, stream_cls=AsyncStream[object]
         )
         async with pieces:
             # Some servers and proxies know no pieces, and send the whole answer.
             if "json" in pieces.response.headers.get("content-type", ""):
-                answer.add(json.loads(await pieces.response.aread()))
+                _take_whole(answer, json.loads(await pieces.response.aread()))
                 return
             async for piece in pieces:
                 answer.add(piece)
@@ -200,12 +203,19 @@ class EndpointChat:
     def _refusal(self, error: APIError) -> Exception:
         """Return what to raise; nothing is raised here, since a traceback may show what the server said."""
         response = getattr(error, "response", None)
-        status = int(getattr(error, "status_code", 0))
-        code, text = said(error.body if error.body is not None else getattr(response, "text", ""))
+        body = error.body if error.body is not None or response is None else response.text
+        return self._meaning(getattr(error, "status_code", 0), body, getattr(response, "headers", None))
+
+    def _meaning(self, status: int, body: object, headers: Mapping[str, str] | None = None) -> Exception:
+        try:
+            code, text = said(self._key.scrub_all(body))
+        except RecursionError:
+            code, text = "", "JSON of more depth than anybody reads"
+        status = status or status_in(body)
         words = f"{f'HTTP {status}' if status else 'it broke off'}: {self._line(text) or 'without a word'}"
         match kind_of(status, code, text):
             case Kind.AGAIN:
-                return _TryAgain(words, getattr(response, "headers", None))
+                return _TryAgain(words, headers)
             case Kind.OVERFLOW:
                 return ContextOverflowError(f"{self._where}: {words}")
         return EndpointError(f"{self._where}: {words}{self._advice(status)}")
@@ -233,6 +243,16 @@ class EndpointChat:
 
 class _NoTimeError(Exception):
     """The deadline came while an answer was on its way."""
+
+
+class _RefusedError(Exception):
+    """HTTP 200 with an error in place of an answer, as OpenRouter has it."""
+
+
+def _take_whole(answer: Answer, data: object) -> None:
+    if isinstance(data, Mapping) and data.get("error") and not data.get("choices"):
+        raise _RefusedError(data["error"])
+    answer.add(data)
 
 
 def _headers_of(error: BaseException) -> Mapping[str, str] | None:

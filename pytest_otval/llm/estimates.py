@@ -1,8 +1,8 @@
 """How often a model solves a task, from counts of its attempts: pass@k, pass^k and intervals of the rate.
 
-An attempt is solved, unsolved, or invalid: the verifier crashed, or the environment was at fault, so nothing is known
-of the model. What invalid attempts would have been is open, so every figure comes twice: with them as failures, and
-without them.
+An attempt is solved, unsolved, or invalid: the verifier gave no score, so nothing is known of the model. What invalid
+attempts would have been is open, so every figure comes twice: with them as failures, and without them. Where the
+machine or the endpoint was at fault there was no attempt at all, and it is in neither.
 """
 
 from __future__ import annotations
@@ -67,6 +67,8 @@ class Counts:
     solved: int
     unsolved: int
     invalid: int = 0
+    errors: int = 0
+    """Attempts that came to nothing by a fault of the machine or the endpoint."""
 
     @property
     def with_failures(self) -> Estimate | None:
@@ -87,15 +89,18 @@ class Denominators:
     ran: int
     """Those that ended, in whatever way."""
     excluded: int
-    """The invalid ones among them."""
+    """Those among them of which the model is not scored: invalid ones and errors."""
     scored: int
+    errors: int = 0
+    """Of the excluded ones."""
 
 
 def denominators(counts: Counts, planned: int | None = None) -> Denominators:
     """Return the denominators of attempts, of which as many were planned as ran unless ``planned`` says more."""
     scored = counts.solved + counts.unsolved
-    ran = scored + counts.invalid
-    return Denominators(max(ran, planned or 0), ran, counts.invalid, scored)
+    excluded = counts.invalid + counts.errors
+    ran = scored + excluded
+    return Denominators(max(ran, planned or 0), ran, excluded, scored, counts.errors)
 
 
 def estimate(count: int, solved: int) -> Estimate | None:

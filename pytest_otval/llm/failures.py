@@ -59,6 +59,12 @@ def kind_of(status: int, code: str, text: str) -> Kind:
     return Kind.AGAIN if status == 0 or status in _AGAIN or status >= 500 else Kind.AT_ONCE
 
 
+def status_in(body: object) -> int:
+    """Return the status that an error in the middle of an answer says it would have had; 0 where it says none."""
+    code = body.get("code") if isinstance(body, Mapping) else None
+    return code if isinstance(code, int) and 400 <= code <= 599 else 0
+
+
 def said(body: object) -> tuple[str, str]:
     """Return code and text of an error's body, whichever of their shapes a server gave it; text as a last resort."""
     error = body.get("error", body) if isinstance(body, Mapping) else body

@@ -89,8 +89,9 @@ def task_rows(attempts: Iterable[Attempt], planned: int | None = None, threshold
 
 def _task_row(key: tuple[str, str, str], attempts: Sequence[Attempt], planned: int | None, threshold: float) -> TaskRow:
     valid = [attempt for attempt in attempts if attempt.valid]
-    solved = sum(attempt.solved for attempt in valid)
-    counts = Counts(solved, len(valid) - solved, len(attempts) - len(valid))
+    of = Counter(attempt.outcome for attempt in attempts)
+    counts = Counts(of["solved"], of["unsolved"], of["invalid"], of["error"])
+    solved = counts.solved
     rewards = [attempt.reward for attempt in valid if attempt.reward is not None]
     dataset, model, task = key
     tried = len(valid)
@@ -131,7 +132,7 @@ def dataset_rows(attempts: Sequence[Attempt], tasks: Sequence[TaskRow], seed: in
 
 
 def _dataset_row(key: tuple[str, str], attempts: Sequence[Attempt], tasks: Sequence[TaskRow], seed: int) -> DatasetRow:
-    ks = _shown(max(task.denominators.ran for task in tasks))
+    ks = shown_ks(max(task.denominators.ran - task.denominators.errors for task in tasks))
     columns = [column for name in ("pass_at", "pass_all") for k in ks for column in _brackets(tasks, name, k)]
     clusters = [task.cluster for task in tasks]
     *found, signal = means([*columns, [task.signal for task in tasks]], clusters, seed)
@@ -155,10 +156,10 @@ def _dataset_row(key: tuple[str, str], attempts: Sequence[Attempt], tasks: Seque
     )
 
 
-def _shown(most: int) -> list[int]:
-    """Return the k that are shown where a task has at most so many attempts."""
+def shown_ks(most: int) -> list[int]:
+    """Return the k that are shown where a task has at most so many attempts; none for 0."""
     powers = [2**power for power in range(most.bit_length()) if 2**power > ALL_UP_TO]
-    return sorted({*range(1, min(most, ALL_UP_TO) + 1), *powers, most})
+    return sorted({*range(1, min(most, ALL_UP_TO) + 1), *powers, most} - {0})
 
 
 def _brackets(tasks: Sequence[TaskRow], name: str, k: int) -> list[list[float | None]]:
@@ -177,6 +178,7 @@ def _together(parts: Iterable[Denominators]) -> Denominators:
         sum(one.ran for one in known),
         sum(one.excluded for one in known),
         sum(one.scored for one in known),
+        sum(one.errors for one in known),
     )
 
 

@@ -46,6 +46,55 @@ def _request(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     return fields
 
 
+_DEFAULT = (
+    *("vllm", "serve", "{weights}", "--served-model-name", "{name}", "--host", "{host}", "--port", "{port}"),
+    *("--tensor-parallel-size", "{gpus}", "--max-model-len", "{context}"),
+)
+_PLACES = ("weights", "name", "host", "port", "gpus", "context")
+
+
+def _command(words: tuple[str, ...]) -> tuple[str, ...]:
+    for word in words:
+        try:
+            word.format(**dict.fromkeys(_PLACES, ""))
+        except (ValueError, LookupError, AttributeError):
+            raise ValueError(f"{word!r} has another {{NAME}} than {', '.join(_PLACES)}") from None
+    return words
+
+
+class ServeSection(Section):
+    """``[models."NAME".serve]``: how `models serve` starts the model on this site."""
+
+    command: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_command)] = _DEFAULT
+    """Words, in which ``{weights}`` is the folder of the weights, ``{name}`` the served name, ``{context}`` the
+    section's; where that is not given, its word and the one before it are left out. VLLM_API_KEY holds the key."""
+    health: str = "/health"
+    """Answers with 200 when the server is ready."""
+    gpus: Annotated[int, Field(ge=0)] = 1
+    cpus: Count = 1
+    memory_mb: Annotated[int, Field(ge=0)] = 0
+    """What tasks on the node do not get as long as it runs: cores, MiB."""
+    start_seconds: Count = 1800
+    """After so long a server that is not ready counts as hung."""
+
+
+_REVISION = re.compile(r"[0-9a-f]{40}")
+
+
+def _hub_name(text: str) -> str:
+    """Return ORGANISATION/NAME of the Hugging Face hub. Raises ValueError."""
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", text, re.ASCII):
+        raise ValueError(f"{text!r} must be ORGANISATION/NAME of the hub")
+    return text
+
+
+def _commit(text: str) -> str:
+    """Return a commit's full id. Raises ValueError."""
+    if not _REVISION.fullmatch(text):
+        raise ValueError(f"{text!r} must be the 40 digits of a commit: branches change")
+    return text
+
+
 class ModelSection(Section):
     """One ``[models."NAME"]``; NAME is what ``--otval-teacher`` and reports call it."""
 
@@ -73,6 +122,12 @@ class ModelSection(Section):
     """Whether the model gets its earlier reasoning again with each request."""
     request: Annotated[Mapping[str, Any], AfterValidator(_request)] = {}
     """Further fields of each request: temperature, top_p, max_tokens, seed, ..."""
+
+    repository: Annotated[str, AfterValidator(_hub_name)] | None = None
+    """Of the hub that has the weights; NAME if None, where it is such a name."""
+    revision: Annotated[str, AfterValidator(_commit)] | None = None
+    """Which commit of it."""
+    serve: ServeSection = ServeSection()
 
     @model_validator(mode="after")
     def _both_prices(self) -> ModelSection:

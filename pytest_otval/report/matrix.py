@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_otval.core import LEVELS
+from pytest_otval.report.markdown import literal, table
 from pytest_otval.report.results import Row, task_label
 from pytest_otval.report.text import one_line
 
@@ -100,12 +101,12 @@ def short_lines(matrix: Matrix) -> Iterator[tuple[str, bool]]:
 def table_lines(matrix: Matrix) -> Iterator[str]:
     """Yield the whole matrix as a Markdown table: attacks as rows, levels as columns."""
     levels = matrix.levels
-    yield "| attack | " + " | ".join(_cell(level) for level in levels) + " |"
-    yield "|---" * (len(levels) + 1) + "|"
+    rows = [("attack", *map(_cell, levels))]
     for attack, by_level in matrix.counts.items():
         cells = (told(by_level[level]) if level in by_level else "" for level in levels)
-        yield f"| {_cell(attack)} | " + " | ".join(cells) + " |"
-    yield "| paid of those that ran | " + " | ".join(_share(matrix.of_level(level)) for level in levels) + " |"
+        rows.append((_cell(attack), *map(literal, cells)))
+    rows.append(("paid of those that ran", *(_share(matrix.of_level(level)) for level in levels)))
+    yield from table(rows)
 
 
 def _share(cells: Mapping[str, int]) -> str:
@@ -114,4 +115,4 @@ def _share(cells: Mapping[str, int]) -> str:
 
 
 def _cell(text: str) -> str:
-    return one_line(text, _LETTERS).replace("|", "\\|")
+    return literal(one_line(text, _LETTERS))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_fixed, wait_random
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random_exponential
 from tenacity.stop import stop_never
 
-_POLL_SECONDS = 0.05
+_FIRST_SECONDS, _POLL_SECONDS = 0.002, 0.05
+"""Between two looks: at first, and at most."""
 
 
 class Slots:
@@ -41,23 +43,22 @@ class Slots:
         def passed(state: RetryCallState) -> bool:
             return deadline is not None and time.monotonic() > deadline
 
-        # A waiter that comes later must not be in step with those before it, or it would never have its turn.
-        pause = wait_random(_POLL_SECONDS / 2, _POLL_SECONDS * 3 / 2)
+        # With chance in it: who comes later must not be in step with those before, or it would never have its turn.
+        pause = wait_random_exponential(_FIRST_SECONDS, max=2 * _POLL_SECONDS)
         stop = stop_never if deadline is None else passed
         waiting = Retrying(retry=retry_if_exception_type(Timeout), wait=pause, stop=stop, reraise=True)
         waiting(self._turn.acquire, timeout=0)
         try:
-            return waiting.copy(wait=wait_fixed(_POLL_SECONDS))(_free, locks)
+            return waiting.copy(wait=wait_exponential(_FIRST_SECONDS, max=_POLL_SECONDS))(_free, locks)
         finally:
             self._turn.release()
 
 
 def _free(locks: Sequence[FileLock]) -> FileLock:
-    for lock in locks[:-1]:
-        try:
+    """Return a slot that is taken now; the search begins anywhere, since the first ones are mostly held."""
+    start = random.randrange(len(locks))
+    for lock in (*locks[start:], *locks[:start]):
+        with suppress(Timeout):
             lock.acquire(timeout=0)
-        except Timeout:
-            continue
-        return lock
-    locks[-1].acquire(timeout=0)
-    return locks[-1]
+            return lock
+    raise Timeout(locks[start].lock_file)

@@ -1,56 +1,63 @@
 """A dataset's ``patch.py``: what it is made from stands in its dataset.toml, what is repaired in a few lines here.
 
 from pytest_otval.sources.dataset import PatchedDataset
-from pytest_otval.sources.library import exec_bits, reward_guard
+from pytest_otval.sources.library import reward_guard, safe_repairs
 
 if __name__ == "__main__":
-raise SystemExit(PatchedDataset(__file__, [exec_bits(), reward_guard()]).main())
+raise SystemExit(PatchedDataset(__file__, [safe_repairs(), reward_guard()]).main())
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
+import json
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 from pytest_otval.core import Conclusion, OtvalUsageError, printable
 from pytest_otval.harden.proposal import NewText
-from pytest_otval.ledger import LATEST, find_run
-from pytest_otval.report.results import read_results
-from pytest_otval.report.select import select
+from pytest_otval.sources import effect_command, export_command, prepare_command
 from pytest_otval.sources.adapters.base import Refused
 from pytest_otval.sources.adapters.registry import make_adapter
 from pytest_otval.sources.editor import TaskEditor
-from pytest_otval.sources.effect import effects, markdown, page, run_stages, table, write_readme
-from pytest_otval.sources.export import export, fates, push
 from pytest_otval.sources.files import SourceError
-from pytest_otval.sources.making import PROVENANCE, Prepared, Raw, Tasks, make, recipe_digest
+from pytest_otval.sources.library import pinned_bases
+from pytest_otval.sources.making import recipe_digest
 from pytest_otval.sources.origin import Recipe, fetch, fetched, is_fetched, read_recipe
+from pytest_otval.sources.parts import Raw, Tasks
 from pytest_otval.sources.patches import Patch, apply, checked, unused
+from pytest_otval.sources.provenance import Origin
 from pytest_otval.sources.raw import converted_tasks, harbor_tasks
+from pytest_otval.sources.selection import ALL, Selection
 from pytest_otval.task.index import is_prepared
-from pytest_otval.task.pack import unpack_dataset
-from pytest_otval.task.source import source_of
 from pytest_otval.workspace import Workspace
 
 HARBOR = "harbor"
 """The adapter of tasks that are Harbor's already."""
 _SHOWN = 20
 """Lines of a kind that are printed."""
+AddCommand = Callable[[str, Callable[[argparse.Namespace], int], str], argparse.ArgumentParser]
+"""Takes a command's name, what carries it out, and a line of help."""
 
 
 class PatchedDataset:
     """A source, an adapter, patches: fetched, prepared, compared, proved and exported."""
 
+    fetches_by_task = False
+    """Whether a part of the source can be fetched for some of the tasks."""
+    wants_all = False
+    """Whether it is an error that a record gives no task."""
+
     def __init__(self, script: str, patches: Sequence[Patch] = (), workspace: Workspace | None = None) -> None:
         self.folder = Path(script).resolve().parent
-        self.patches = patches
-        self._script = Path(script)
+        self.patches = self._given = tuple(patches)
         self._workspace = workspace
 
     @property
@@ -69,14 +76,18 @@ class PatchedDataset:
         return self.workspace.datasets / self.name
 
     @property
-    def _sources(self) -> Path:
+    def sources(self) -> Path:
+        """Where what was fetched is kept."""
         return self.workspace.datasets / ".sources" / self.name
 
     def main(self, argv: Sequence[str] | None = None) -> int:
-        """Run one command; exit status 1 where something is wrong with source or patches, 4 on wrong usage."""
+        """Run one command; exit status 1 where something is wrong with source or patches, 4 on wrong usage.
+
+        8 where ``effect`` has answers that are none, and nothing worse.
+        """
         arguments = self._parser().parse_args(argv)
         try:
-            self.patches = checked(self.patches)
+            self.patches = checked([*self._given, *self._image_map()])
             status: int = arguments.carry_out(arguments)
         except OtvalUsageError as error:
             print(f"error: {error}", file=sys.stderr)
@@ -85,6 +96,16 @@ class PatchedDataset:
             print(f"error: {error}", file=sys.stderr)
             return 1
         return status
+
+    def _image_map(self) -> list[Patch]:
+        """Return the patch that puts the images of dataset.toml in the place of others. Raises OtvalUsageError."""
+        images = read_recipe(self.folder).images
+        if not images:
+            return []
+        after = tuple(patch.id for patch in self._given)
+        return [
+            replace(pinned_bases(images), id="image-map", fault="image", after=after, inputs=lambda: json.dumps(images))
+        ]
 
     def _parser(self) -> argparse.ArgumentParser:
         parser = argparse.ArgumentParser(prog="patch.py", description=f"Makes the tasks of {self.name}.")
@@ -95,95 +116,90 @@ class PatchedDataset:
             command.set_defaults(carry_out=run)
             return command
 
-        add("fetch", self._fetch, "bring the source into the workspace, once, and verify it")
-        prepare = add("prepare", self._prepare, "make the tasks in $OT_WORKSPACE/datasets")
-        prepare.add_argument("--folders", action="store_true", help="as folders in place of Parquet files")
-        prepare.add_argument("--limit", type=int, metavar="N", help="the first N tasks of the source")
+        bring = add("fetch", self._fetch, "bring the source into the workspace, once, and verify it")
+        if self.fetches_by_task:
+            self.add_selection(bring)
+        prepare = add("prepare", partial(prepare_command.run, self), prepare_command.HELP)
+        prepare_command.add_options(prepare)
+        self.add_selection(prepare)
         add("status", self._status, "tell what is fetched and prepared")
         diff = add("diff", self._diff, "print what the patches change, as a diff")
         diff.add_argument("tasks", nargs="*", metavar="TASK", help="of these tasks (default: all)")
-        effect = add("effect", self._effect, "ask stages before and after the patches: exit with 1 where one regresses")
-        effect.add_argument("--stages", default="oracle,noop", metavar="STAGE,...", help="default: oracle,noop")
-        effect.add_argument("--limit", type=int, metavar="N", help="the first N tasks of the source")
-        effect.add_argument("-n", default="auto", metavar="N", help="workers (default: auto)")
-        effect.add_argument("--html", type=Path, metavar="FILE", help="write a page, too")
-        effect.add_argument("--readme", action="store_true", help="write the table into README.md beside dataset.toml")
-        export = add("export", self._export, "write what is published: tasks, kept and archived, and the evidence")
-        export.add_argument("out", type=Path, metavar="DIR", help="a new folder")
-        export.add_argument("--run", action="append", default=[], metavar="RUN", help="of these runs (default: latest)")
-        export.add_argument("--select", metavar="EXPR", help="only tasks with a result that EXPR selects")
-        export.add_argument("--push", metavar="REPO", help="put it into a dataset repository of the Hugging Face hub")
-        add("check", self._check, "try the patches: exit with 1 where one is not needed, fails, or conflicts")
+        effect = add("effect", partial(effect_command.run, self), effect_command.HELP)
+        effect_command.add_options(effect)
+        self.add_selection(effect)
+        export = add("export", partial(export_command.run, self), export_command.HELP)
+        export_command.add_options(export)
+        push = add("push", partial(export_command.run_push, self), export_command.PUSH_HELP)
+        export_command.add_push_options(push)
+        check = add("check", self._check, "try the patches: exit with 1 where one is not needed, fails, or conflicts")
+        self.add_selection(check)
+        self.add_commands(add)
         return parser
 
-    def tasks(self, recipe: Recipe) -> Tasks:
-        """Return the tasks as the source has them. Raises SourceError, OtvalUsageError."""
-        adapter = None if recipe.adapter == HARBOR else make_adapter(recipe.adapter, recipe.options)
-        source = fetched(recipe, self.folder, self._sources)
-        return harbor_tasks(source) if adapter is None else converted_tasks(adapter.convert(source))
+    def add_commands(self, add: AddCommand) -> None:
+        """Add commands that this dataset alone has."""
 
-    def tasks_of_source(self) -> Tasks:
-        """Return the tasks of its source. Raises SourceError, OtvalUsageError."""
-        return self.tasks(read_recipe(self.folder))
+    def add_selection(self, command: argparse.ArgumentParser) -> None:
+        """Add the options that ``selection`` reads."""
+        command.add_argument("--only", nargs="+", metavar="TASK", help="these tasks")
+        command.add_argument("--limit", type=int, metavar="N", help="the first N of the source's tasks")
+
+    def selection(self, arguments: argparse.Namespace) -> Selection:
+        """Return which tasks the command is about. Raises OtvalUsageError."""
+        if arguments.limit is not None and arguments.limit < 0:
+            raise OtvalUsageError("--limit is a number of tasks, 0 or more")
+        only = None if arguments.only is None else frozenset(arguments.only)
+        return Selection(only, arguments.limit)
+
+    def tasks_of_source(self, selection: Selection = ALL) -> Tasks:
+        """Return tasks of its source. Raises SourceError, OtvalUsageError."""
+        return self.origin(selection)[1]
+
+    def origin(self, selection: Selection = ALL) -> tuple[Origin, Tasks]:
+        """Return what its tasks are made from, and the selected ones as the source has them.
+
+        Raises SourceError, OtvalUsageError.
+        """
+        recipe = self.recipe_of(selection)
+        adapter = None if recipe.adapter == HARBOR else make_adapter(recipe.adapter, recipe.options, self.folder)
+        source = fetched(recipe, self.folder, self.sources)
+        origin = Origin(
+            recipe=self.recipe,
+            source=recipe.source.model_dump(mode="json"),
+            content=source.digest,
+            adapter=recipe.adapter,
+            options=recipe.options,
+            version=version("pytest-otval"),
+            selection=selection.words(),
+            faults={patch.id: patch.fault for patch in self.patches},
+        )
+        tasks = harbor_tasks(source.path) if adapter is None else converted_tasks(adapter.convert(source.path))
+        return origin, selection.of(tasks)
+
+    def recipe_of(self, selection: Selection) -> Recipe:
+        """Return how the selected tasks are made. Raises OtvalUsageError."""
+        return read_recipe(self.folder)
 
     @property
     def recipe(self) -> str:
         """A digest of what makes tasks of the source."""
-        return recipe_digest(self._script, self.patches)
+        return recipe_digest(self.folder, self.patches)
 
     def _fetch(self, arguments: argparse.Namespace) -> int:
-        print(f"{self.name}: {fetch(read_recipe(self.folder), self.folder, self._sources)}")
+        recipe = self.recipe_of(self.selection(arguments) if self.fetches_by_task else ALL)
+        print(f"{self.name}: {fetch(recipe, self.folder, self.sources)}")
         return 0
-
-    def _prepare(self, arguments: argparse.Namespace) -> int:
-        tasks = _first(self.tasks_of_source(), arguments.limit)
-        told = _Told(self.name)
-        prepared = make(tasks, self.patches, self.recipe, self.folder, self.target, told.say)
-        told.end()
-        if arguments.folders:
-            self._unpack()
-        return self._tell(prepared, whole=arguments.limit is None)
-
-    def _unpack(self) -> None:
-        part = self.target.with_name(f".{self.name}.folders")
-        shutil.rmtree(part, ignore_errors=True)
-        _, refused = unpack_dataset(self.target, part)
-        if refused:
-            raise SourceError(refused[0])
-        shutil.copyfile(self.target / PROVENANCE, part / PROVENANCE)
-        shutil.rmtree(self.target)
-        part.rename(self.target)
-
-    def _tell(self, prepared: Prepared, whole: bool) -> int:
-        """Print what a dataset came to; a patch of no use is an error only where all tasks were looked at."""
-        applied = prepared.applied()
-        for patch in self.patches:
-            print(f"{patch.id} ({patch.fault}): {applied[patch.id]} tasks")
-        reasons = Counter(one.reason for one in prepared.refused)
-        for reason, count in reasons.most_common():
-            print(f"refused, {printable(reason)}: {count}")
-        for one in prepared.refused[:_SHOWN]:
-            print(printable(f"  {one.name}: {one.why}"))
-        trouble = [*prepared.trouble(), *(unused(self.patches, applied) if whole else ())]
-        for line in trouble[:_SHOWN]:
-            print(f"error: {line}")
-        more = f" and {len(trouble) - _SHOWN} more" if len(trouble) > _SHOWN else ""
-        print(f"{self.name}: {len(prepared.tasks)} tasks, {len(prepared.refused)} refused, {len(trouble)} errors{more}")
-        return 1 if trouble else 0
 
     def _status(self, arguments: argparse.Namespace) -> int:
         recipe = read_recipe(self.folder)
-        print(f"source: {'fetched' if is_fetched(recipe, self.folder, self._sources) else 'not fetched'}")
+        print(f"source: {'fetched' if is_fetched(recipe, self.folder, self.sources) else 'not fetched'}")
         print(f"tasks: {'prepared' if is_prepared(self.target) else 'not prepared'} in {self.target}")
         return 0
 
     def _diff(self, arguments: argparse.Namespace) -> int:
-        missing = set(arguments.tasks)
         status = 0
-        for editor, before in self._copies():
-            if arguments.tasks and editor.name not in missing:
-                continue
-            missing.discard(editor.name)
+        for editor, before in self._copies(Selection(frozenset(arguments.tasks) or None)):
             outcome = apply(editor, self.patches)
             after = _files(editor.folder)
             for path in sorted({*before, *after}):
@@ -191,80 +207,27 @@ class PatchedDataset:
             for line in outcome.trouble:
                 status = 1
                 print(printable(f"error: {editor.name}: {line}"), file=sys.stderr)
-        if missing:
-            raise OtvalUsageError(f"{self.name} has no task {min(missing)!r}")
         return status
-
-    def _effect(self, arguments: argparse.Namespace) -> int:
-        if not self.patches:
-            raise OtvalUsageError(f"{self.name} has no patches")
-        stages = arguments.stages.split(",")
-        work = self.workspace.datasets / f".{self.name}.effect"
-        shutil.rmtree(work, ignore_errors=True)
-        told = _Told(self.name)
-        forms = {"before": (), "after": tuple(self.patches)}
-        made = {}
-        for form, patches in forms.items():
-            tasks = _first(self.tasks_of_source(), arguments.limit)
-            target = work / form / self.name
-            target.parent.mkdir(parents=True)
-            made[form] = make(tasks, patches, f"{self.recipe} {form}", self.folder, target, told.say)
-        told.end()
-        patched = {task.name: task.patches for task in made["after"].tasks if task.patches}
-        if not patched:
-            raise SourceError("no patch changes a task")
-        for form in forms:
-            # The others are the same tasks before and after.
-            run_stages(work / form / self.name, sorted(patched), stages, work / f"run-{form}", arguments.n)
-        found = effects(work / "run-before", work / "run-after")
-        rows = table(found, patched)
-        for line in markdown(rows):
-            print(line)
-        if arguments.html:
-            arguments.html.write_text(page(self.name, rows, found))
-        if arguments.readme:
-            write_readme(self.folder / "README.md", markdown(rows))
-        worse = [one for one in found if one.became == "regressed"]
-        for one in worse[:_SHOWN]:
-            print(printable(f"regressed: {one.task} {one.stage}: {one.before} -> {one.after}"))
-        return 1 if worse else 0
-
-    def _export(self, arguments: argparse.Namespace) -> int:
-        results = [read_results(find_run(run)) for run in arguments.run or [LATEST]]
-        rows = [row for one in results for row in one.rows if row.dataset == self.name]
-        wanted = fates(rows)
-        if arguments.select:
-            chosen = {row.task for row, want in zip(rows, select(arguments.select, rows), strict=True) if want}
-            wanted = {task: fate for task, fate in wanted.items() if task in chosen}
-        if not wanted:
-            raise OtvalUsageError(f"no task of {self.name} has an answer in these runs")
-        licence = read_recipe(self.folder).source.licence
-        of_ours = [one.where(row.dataset == self.name for row in one.rows) for one in results]
-        counts = export(self.name, source_of(self.target), of_ours, wanted, licence, arguments.out)
-        print(f"{arguments.out}: {counts['kept']} kept, {counts['archived']} archived")
-        if arguments.push:
-            push(arguments.out, arguments.push, f"{self.name}: {counts['kept']} tasks")
-            print(f"pushed to {arguments.push}")
-        return 0
 
     def _check(self, arguments: argparse.Namespace) -> int:
         applied: Counter[str] = Counter()
         trouble: list[str] = []
         count = 0
-        for editor, _ in self._copies():
+        selection = self.selection(arguments)
+        for editor, _ in self._copies(selection):
             count += 1
             outcome = apply(editor, self.patches)
             applied.update(outcome.applied)
             trouble += [printable(f"{editor.name}: {line}") for line in outcome.trouble]
-        trouble += unused(self.patches, applied)
+        trouble += unused(self.patches, applied) if selection.whole else ()
         for line in trouble[:_SHOWN]:
             print(f"error: {line}")
         print(f"{self.name}: {count} tasks looked at, {len(self.patches)} patches, {len(trouble)} errors")
         return 1 if trouble else 0
 
-    def _copies(self) -> Iterator[tuple[TaskEditor, dict[str, bytes]]]:
-        """Yield each task of the source as a copy to be changed, with its files as they are."""
-        for task in self.tasks_of_source():
+    def _copies(self, selection: Selection) -> Iterator[tuple[TaskEditor, dict[str, bytes]]]:
+        """Yield tasks of the source as copies to be changed, with their files as they are."""
+        for task in self.tasks_of_source(selection):
             if isinstance(task, Refused):
                 continue
             with _copied(task) as folder:
@@ -292,28 +255,3 @@ def _files(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.is_symlink()
     }
-
-
-def _first(tasks: Tasks, limit: int | None) -> Iterator[Raw | Refused]:
-    left = limit
-    for task in tasks:
-        if left == 0:
-            return
-        left = None if left is None else left - 1
-        yield task
-
-
-class _Told:
-    """Says on a terminal how far it is."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._shown = sys.stderr.isatty()
-
-    def say(self, what: str) -> None:
-        if self._shown:
-            print(f"\r{self._name}: {what}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._shown:
-            print(file=sys.stderr)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -29,6 +32,8 @@ class TaskEditor:
         self.folder = folder
         self.name = folder.name
         self.dataset = dataset
+        self._kept: dict[Path, Path | None] | None = None
+        """Where lies what was at a place before, while it may have to go back; None where nothing was."""
 
     @property
     def task(self) -> Task:
@@ -39,30 +44,85 @@ class TaskEditor:
         """Return type, exec bit and digest of each file, by path."""
         return task_content(self.folder)[1]
 
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Take back every change that is made within, where it ends with a PatchError."""
+        self._kept = {}
+        try:
+            yield
+        except PatchError:
+            for place, kept in self._kept.items():
+                place.unlink(missing_ok=True)
+                if kept is not None:
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    kept.rename(place)
+            raise
+        finally:
+            for kept in self._kept.values():
+                if kept is not None:
+                    kept.unlink(missing_ok=True)
+            self._kept = None
+
+    def changed(self) -> list[str]:
+        """Return the paths at which something else lies than when ``all_or_nothing`` began, sorted."""
+        places = (self._kept or {}).items()
+        return sorted(
+            place.relative_to(self.folder).as_posix() for place, kept in places if _facts(place) != _facts(kept)
+        )
+
+    def _clear(self, place: Path) -> None:
+        """Make room for what comes to lie at a place: what lies there may be a link or a pipe."""
+        there = os.path.lexists(place)
+        if place.is_dir() and not place.is_symlink():
+            raise PatchError(f"{printable(str(place.relative_to(self.folder)))} is a folder")
+        if self._kept is None or place in self._kept:
+            place.unlink(missing_ok=True)
+            return
+        kept = self.folder.with_name(f".{self.name}.undo-{len(self._kept)}") if there else None
+        self._kept[place] = kept
+        if kept is not None:
+            place.rename(kept)
+
     def has(self, path: str) -> bool:
         """Whether there is a regular file, behind no link."""
-        return self._read(path) is not None
+        return self.data(path) is not None
+
+    def data(self, path: str) -> bytes | None:
+        """Return a file's bytes; None where there is no such regular file, or one of more than ``MAX_BYTES``."""
+        try:
+            return read_regular(self._place(path), MAX_BYTES)
+        except (FileNotFoundError, NotReadableError):
+            return None
+
+    def is_executable(self, path: str) -> bool:
+        """Whether a regular file may be called by its path."""
+        return self.data(path) is not None and bool(self._place(path).stat().st_mode & 0o100)
 
     def text(self, path: str) -> str:
         """Return a file's text, an empty one where there is no such file. Raises PatchError for what is no text."""
-        data = self._read(path)
+        data = self.data(path)
         try:
             return "" if data is None else data.decode()
         except UnicodeDecodeError:
             raise PatchError(f"{printable(path)} is no UTF-8") from None
 
-    def write(self, path: str, text: str, executable: bool | None = None) -> None:
+    def write(self, path: str, content: str | bytes, executable: bool | None = None) -> None:
         """Write a file; ``executable`` None: as the file that was there, else not. Raises PatchError."""
         place = self._place(path)
-        was = self._read(path)
+        was = self.data(path)
         mode = place.stat().st_mode if was is not None else 0o644
         place.parent.mkdir(parents=True, exist_ok=True)
-        # What lies there may be a link or a pipe.
-        if os.path.lexists(place):
-            place.unlink()
-        place.write_text(text)
+        self._clear(place)
+        place.write_bytes(content.encode() if isinstance(content, str) else content)
         bit = bool(mode & 0o100) if executable is None else executable
         place.chmod(0o755 if bit else 0o644)
+
+    def make_executable(self, path: str) -> None:
+        """Let a file be called by its path. Raises PatchError where there is none."""
+        data = self.data(path)
+        if data is None:
+            raise PatchError(f"there is no {printable(path)}: the source changed")
+        self.write(path, data, executable=True)
 
     def replace(self, path: str, old: str, new: str, count: int = 1) -> None:
         """Replace text in a file. Raises PatchError where ``old`` does not stand there ``count`` times."""
@@ -74,11 +134,22 @@ class TaskEditor:
         self.write(path, text.replace(old, new))
 
     def remove(self, path: str) -> None:
-        """Remove a file. Raises PatchError where there is none."""
+        """Remove a file, and folders that are empty then. Raises PatchError where there is none."""
         place = self._place(path)
         if not os.path.lexists(place):
             raise PatchError(f"there is no {printable(path)}: the source changed")
-        place.unlink()
+        self._clear(place)
+        for above in place.parents:
+            if above == self.folder or any(above.iterdir()):
+                break
+            above.rmdir()
+
+    def settings(self) -> dict[str, Any]:
+        """Return what task.toml says; nothing where it is no TOML."""
+        try:
+            return tomlkit.parse(self.text(TASK_TOML)).unwrap()
+        except (TOMLKitError, PatchError):
+            return {}
 
     def toml(self) -> TomlEdit:
         """Return task.toml to be changed, comments kept: ``with task.toml() as document: ...``."""
@@ -95,11 +166,20 @@ class TaskEditor:
                 raise PatchError(f"{printable(path)} lies behind what is no folder")
         return place / parts[-1]
 
-    def _read(self, path: str) -> bytes | None:
-        try:
-            return read_regular(self._place(path), MAX_BYTES)
-        except (FileNotFoundError, NotReadableError):
+
+def _facts(place: Path | None) -> tuple[int, bytes] | None:
+    """Return what lies at a place: type and exec bit, and content or goal; None for nothing."""
+    try:
+        if place is None:
             return None
+        mode = place.lstat().st_mode
+        if stat.S_ISREG(mode):
+            return stat.S_IFREG | mode & stat.S_IXUSR, read_regular(place, MAX_BYTES)
+        return stat.S_IFMT(mode), os.fsencode(place.readlink()) if stat.S_ISLNK(mode) else b""
+    except FileNotFoundError:
+        return None
+    except (OSError, NotReadableError):
+        return 0, b""
 
 
 class TomlEdit:

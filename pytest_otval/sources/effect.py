@@ -1,24 +1,58 @@
-"""What patches did to verdicts: the tasks that they change, asked before and after."""
+"""What patches did to the answers about tasks: each compared with the one before."""
 
 from __future__ import annotations
 
-import html
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pytest_otval.core import OtvalUsageError
-from pytest_otval.report.results import Row, read_results
-from pytest_otval.sources.files import SourceError
+from pytest_otval.core import Severity
+from pytest_otval.report.results import Row, read_results, stage_order
+from pytest_otval.stages.repeat import interval
 
-Became = Literal["fixed", "regressed", "still broken", "unchanged", "no answer"]
-COLUMNS: tuple[Became, ...] = ("fixed", "regressed", "still broken", "unchanged", "no answer")
-BEGIN, END = "<!-- effect -->", "<!-- /effect -->"
-"""Between these lines of README.md stands the table."""
+Became = Literal["fixed", "improved", "regressed", "flaky", "still broken", "unchanged", "no answer"]
+COLUMNS: tuple[Became, ...] = ("fixed", "improved", "regressed", "flaky", "still broken", "unchanged", "no answer")
+Patches = tuple[str, ...]
+"""Ids of patches, in the order in which they were applied."""
+Key = tuple[str, str]
+"""Task and stage."""
+NOOP, ADVERSARY = "noop", "adversary"
+PAID, NOTHING = "paid ", "for doing nothing"
+"""Faults of a verifier: what it pays for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one run says of one item."""
+
+    row: Row
+    faults: frozenset[str]
+    """Attacks that are paid, nothing that is paid, and findings that are errors, without their lines, which move."""
+
+    @property
+    def looked(self) -> bool:
+        """Whether faults would have been seen, if there were any."""
+        row = self.row
+        tried = any(cell != "not-applied" for _, cell in row.attacks) or (row.stage, row.verdict) == (NOOP, "fail")
+        return row.verdict in ("pass", "n/a") or tried or bool(self.faults)
+
+    @property
+    def works(self) -> int:
+        """How often it gives the expected answer: 0 never, 1 sometimes, 2 always."""
+        return 2 if self.row.verdict == "pass" else int(self.row.flaky)
+
+    @property
+    def rate(self) -> tuple[float, float]:
+        """The 95 % interval of how often it gives the expected answer."""
+        row = self.row
+        if row.low is not None and row.high is not None:
+            return row.low, row.high
+        return interval(row.verdict == "pass", 1)
+
+    def __str__(self) -> str:
+        said = self.row.verdict if self.row.verdict == "pass" else f"{self.row.verdict} {self.row.reason}"
+        return f"{said} {self.row.attempts[0]}/{self.row.attempts[1]}" if self.row.attempts else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,105 +61,103 @@ class Effect:
 
     task: str
     stage: str
+    patches: Patches
     became: Became
-    before: str
-    """Verdict and class."""
-    after: str
+    before: Answer | None
+    """None: it was not asked."""
+    after: Answer
+
+    @property
+    def key(self) -> Key:
+        """What it is about."""
+        return self.task, self.stage
+
+    @property
+    def new(self) -> list[str]:
+        """Faults that were not there before."""
+        return sorted(self.after.faults - self._old)
+
+    @property
+    def gone(self) -> list[str]:
+        """Faults that are no longer there."""
+        return sorted(self._old - self.after.faults)
+
+    @property
+    def _old(self) -> frozenset[str]:
+        return self.before.faults if self.before else frozenset()
 
 
-def run_stages(dataset: Path, names: Iterable[str], stages: Sequence[str], out: Path, workers: str) -> None:
-    """Ask stages of tasks of a prepared dataset, by a pytest of its own. Raises SourceError where it did not run."""
-    # One line a task: a command line is not long enough for all tasks of a large dataset.
-    arguments = dataset.parent / "arguments"
-    arguments.write_text("".join(f"{dataset}/tasks/{name}\n" for name in names))
-    words = [f"@{arguments}", "-m", " or ".join(stages), f"--otval-out={out}", "-q", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-P", "-m", "pytest_otval.glue.start", *words, "-n", workers]
-    status = subprocess.run(command, check=False).returncode
-    # Failures are what this is about; anything else is no answer about the patches.
-    if status not in (0, 1, 8):
-        raise SourceError(f"pytest ended with status {status}: see above, and {out}")
+def read_answers(run: Path) -> dict[Key, Answer]:
+    """Return the answers of a run about tasks. Raises OtvalUsageError where it has none."""
+    results = read_results(run)
+    return {
+        (row.task, row.stage): Answer(row, _faults(line))
+        for row, line in zip(results.rows, results.lines(), strict=True)
+        if row.task
+    }
 
 
-def effects(before: Path, after: Path) -> list[Effect]:
-    """Return what became of each item between two runs. Raises OtvalUsageError where one has no results."""
-    old = {(row.task, row.stage): row for row in read_results(before).rows if row.task}
-    new = {(row.task, row.stage): row for row in read_results(after).rows if row.task}
-    return [
-        Effect(task, stage, _became(old.get((task, stage)), row), _shown(old.get((task, stage))), _shown(row))
-        for (task, stage), row in new.items()
+def _faults(line: Mapping[str, Any]) -> frozenset[str]:
+    paid = [name for name, cell in line.get("attacks", {}).items() if cell == "paid"]
+    if line["stage"] == NOOP and line["class"] == "wrong-reward":
+        paid.append(NOTHING)
+    found = (one for one in line.get("checks", ()) if one["severity"] == Severity.ERROR and not one.get("allowed"))
+    return frozenset((*(f"{PAID}{name}" for name in paid), *(f"{one['check']} {one['path']}" for one in found)))
+
+
+def effects(before: Mapping[Key, Answer], after: Mapping[Key, Answer], patches: Mapping[str, Patches]) -> list[Effect]:
+    """Return what became of each item of the tasks that patches change, by task and stage."""
+    found = [
+        Effect(task, stage, patches[task], became(before.get((task, stage)), answer), before.get((task, stage)), answer)
+        for (task, stage), answer in after.items()
+        if task in patches
     ]
+    return sorted(found, key=lambda one: (one.task, stage_order(one.stage)))
 
 
-def _became(before: Row | None, after: Row) -> Became:
-    if before is None or "error" in (before.verdict, after.verdict):
+def became(before: Answer | None, after: Answer) -> Became:
+    """Compare two answers about one item."""
+    if before is None or "error" in (before.row.verdict, after.row.verdict):
         return "no answer"
-    good_before, good_after = before.verdict == "pass", after.verdict == "pass"
-    if good_before and good_after:
-        return "unchanged"
-    if good_after:
-        return "fixed"
-    if good_before:
+    verdicts = {before.row.verdict, after.row.verdict}
+    if (before.row.flaky or after.row.flaky) and verdicts <= {"pass", "fail"}:
+        return _by_rates(before.rate, after.rate)
+    if after.faults - before.faults and before.looked:
         return "regressed"
+    return _by_verdicts(before, after)
+
+
+def _by_rates(before: tuple[float, float], after: tuple[float, float]) -> Became:
+    """Attempts differ: another rate is one only where the intervals have nothing in common."""
+    if after[1] < before[0]:
+        return "regressed"
+    return "improved" if after[0] > before[1] else "flaky"
+
+
+def _by_verdicts(before: Answer, after: Answer) -> Became:
+    if after.works != before.works:
+        return "regressed" if after.works < before.works else "fixed" if after.row.verdict == "pass" else "improved"
+    if before.faults - after.faults:
+        return "improved"
     # A question that did not apply, and still does not, is no fault.
-    return "unchanged" if before.verdict == after.verdict == "n/a" else "still broken"
+    same_na = before.row.verdict == after.row.verdict == "n/a"
+    return "unchanged" if after.row.verdict == "pass" or same_na else "still broken"
 
 
-def _shown(row: Row | None) -> str:
-    if row is None:
-        return "not asked"
-    return row.verdict if row.verdict == "pass" else f"{row.verdict} {row.reason}"
+def confirmed(one: Effect, before: Answer | None, after: Answer | None) -> Effect:
+    """Return what became of an item that seemed to have regressed, by answers to the same question asked again.
+
+    What holds in one of both times only is no regression. Nor is a fault that was there once before, or once not
+    there since, as of attacks, whose stage has no attempts.
+    """
+    if one.before is None or before is None or after is None:
+        return replace(one, became="no answer")
+    before = Answer(before.row, before.faults | one.before.faults)
+    after = Answer(after.row, after.faults & one.after.faults)
+    now = became(before, after)
+    return replace(one, became=now if now in ("regressed", "no answer") else "flaky", before=before, after=after)
 
 
-def table(found: Iterable[Effect], patches: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return rows of texts, a header first: by patch and stage. ``patches`` has those of each task."""
-    counts: dict[tuple[str, str], Counter[Became]] = {}
-    for one in found:
-        for patch in patches.get(one.task, ()):
-            counts.setdefault((patch, one.stage), Counter())[one.became] += 1
-    rows = [(patch, stage, *(str(by[column]) for column in COLUMNS)) for (patch, stage), by in sorted(counts.items())]
-    return [("patch", "stage", *COLUMNS), *rows]
-
-
-def markdown(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table."""
-    for number, row in enumerate(rows):
-        yield f"| {' | '.join(row)} |"
-        if number == 0:
-            yield f"|{'---|' * len(row)}"
-
-
-def page(name: str, rows: Sequence[Sequence[str]], found: Iterable[Effect]) -> str:
-    """Return an html page with the table, and each item whose answer changed or is bad."""
-
-    def line(cells: Iterable[str], kind: str) -> str:
-        return "<tr>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in cells) + "</tr>"
-
-    shown = [one for one in found if one.became != "unchanged"]
-    items = [line((one.task, one.stage, one.became, one.before, one.after), "td") for one in shown]
-    title = f"Effect of the patches of {html.escape(name)}"
-    return "\n".join(
-        [
-            "<!doctype html>",
-            f'<html lang="en"><meta charset="utf-8"><title>{title}</title>',
-            "<style>body{font:15px sans-serif;margin:2em}td,th{padding:.2em .8em;text-align:left}</style>",
-            f"<h1>{title}</h1>",
-            "<table>",
-            line(rows[0], "th"),
-            *(line(row, "td") for row in rows[1:]),
-            "</table><h2>Items</h2><table>",
-            line(("task", "stage", "became", "before", "after"), "th"),
-            *items,
-            "</table></html>",
-            "",
-        ]
-    )
-
-
-def write_readme(readme: Path, lines: Iterable[str]) -> None:
-    """Put a table between the marks of a README. Raises OtvalUsageError where it has none."""
-    text = readme.read_text() if readme.is_file() else ""
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise OtvalUsageError(f"{readme} has no place for the table: write {BEGIN} and {END} into it")
-    readme.write_text("\n".join([f"{head}{BEGIN}", *lines, f"{END}{tail}"]))
+def regressed(found: Iterable[Effect]) -> list[Effect]:
+    """Return the items that are worse than before."""
+    return [one for one in found if one.became == "regressed"]

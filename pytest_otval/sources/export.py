@@ -1,217 +1,194 @@
 """A dataset as it is published: tasks that hold what they promise, those that do not, and the evidence for both.
 
-kept.parquet       path, task_binary
-archived.parquet   path, task_binary, category (a reason class), reason
-verdicts.parquet   a row for each result
-dataset.toml       Harbor's manifest, with the digests that Harbor computes
-references.json    images and runtimes that the results were had with
-README.md          the dataset card
+README.md                     the dataset card
+dataset.toml                  Harbor's manifest with its digests, and the settings under which tasks were asked
+data/kept.parquet             path, task_binary, digest, licence, patches
+archived/archived.parquet     the same, and category (a reason class) and reason
+evidence/verdicts.parquet     a row for each result
+evidence/references.json      images and runtimes that the results were had with
+evidence/provenance.jsonl     what prepare wrote down
+
+It is a dataset itself: its tasks are those of data/, and pytest takes it as it is. Harbor reads tasks that are folders
+beside dataset.toml, so those are another folder.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tomlkit
-
-from pytest_otval.core import Conclusion, OtvalUsageError, printable
+from pytest_otval.core import OtvalUsageError, printable
 from pytest_otval.hub import Hub
 from pytest_otval.report.results import Results, Row
-from pytest_otval.report.text import one_line
-from pytest_otval.stages.repeat import interval
+from pytest_otval.sources.adapters.base import Refused
+from pytest_otval.sources.card import card
+from pytest_otval.sources.fates import Fate
+from pytest_otval.sources.manifest import write_manifest
+from pytest_otval.sources.origin import Source
+from pytest_otval.sources.provenance import PROVENANCE, read_prepared
+from pytest_otval.sources.published import Published, published
 from pytest_otval.task.dataset import DATASET_TOML
-from pytest_otval.task.digest import DigestError, harbor_digest
 from pytest_otval.task.pack import parquet_writer
 from pytest_otval.task.source import TaskSource
 
-KEPT, ARCHIVED, VERDICTS, REFERENCES, CARD = (
-    "kept.parquet",
-    "archived.parquet",
-    "verdicts.parquet",
-    "references.json",
-    "README.md",
-)
+CARD = "README.md"
+KEPT, ARCHIVED = "data/kept.parquet", "archived/archived.parquet"
+VERDICTS, REFERENCES, EVIDENCE = "evidence/verdicts.parquet", "evidence/references.json", "evidence"
+_OF_TASKS = ("digest", "licence", "patches")
 _COLUMNS = (
     *("id", "task", "stage", "verdict", "reason", "headline", "score", "seconds"),
     *("isolation", "image_key", "image_content", "task_digest", "time"),
 )
-_MOST_NAMED = 50
-"""Tasks that the card names of each class."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
-    """Whether a task is kept, and why not."""
+class Export:
+    """What is published of which dataset."""
 
-    category: str = ""
-    """Reason class; empty for one that is kept."""
-    reason: str = ""
+    name: str
+    dataset: Path
+    """With its dataset.toml."""
+    source: TaskSource
+    """Its tasks, as they are prepared."""
+    results: Sequence[Results]
+    """Of this dataset alone."""
+    wanted: Mapping[str, Fate]
+    origin: Source
+
+    @property
+    def rows(self) -> list[Row]:
+        """All results."""
+        return [row for one in self.results for row in one.rows]
 
 
-def fates(rows: Iterable[Row]) -> dict[str, Fate]:
-    """Return what becomes of each task that was asked about: it is kept where every answer is a pass or n/a.
+def export(what: Export, out: Path, folders: Path | None = None, bundles: Sequence[Path] = ()) -> list[Published]:
+    """Write all files into a new folder and return what was published.
 
-    Errors of the machine are no answer, so such a task is neither: it is left out.
+    ``folders`` is a new folder for a dataset as Harbor reads it; ``bundles`` have files of images and runtimes, which
+    are named. Raises OtvalUsageError, Conclusion for a task that cannot be unpacked.
     """
-    found: dict[str, Fate] = {}
-    unknown: set[str] = set()
-    for row in rows:
-        if not row.task:
-            continue
-        if row.verdict == "error":
-            unknown.add(row.task)
-        elif row.verdict not in ("pass", "n/a") and not found.get(row.task, Fate()).category:
-            found[row.task] = Fate(row.reason, f"{row.stage}: {one_line(row.headline)}")
-        else:
-            found.setdefault(row.task, Fate())
-    return {task: fate for task, fate in found.items() if task not in unknown}
-
-
-def export(
-    name: str, source: TaskSource, results: Sequence[Results], wanted: Mapping[str, Fate], licence: str, out: Path
-) -> dict[str, int]:
-    """Write all files into a new folder; return how many tasks were kept and archived.
-
-    Raises OtvalUsageError, Conclusion for a task that cannot be unpacked, OSError.
-    """
-    if out.exists():
-        raise OtvalUsageError(f"{out} is there already: name a new folder")
-    missing = [task for task in wanted if not source.has(task)]
+    missing = [task for task in what.wanted if not what.source.has(task)]
     if missing:
         raise OtvalUsageError(f"results name {missing[0]}, which the dataset does not have: run its tasks again")
+    with ExitStack() as stack:
+        part = stack.enter_context(_new(out))
+        harbor = stack.enter_context(_new(folders)) if folders else None
+        tasks = _tasks(what, part, harbor)
+        kept = [one for one in tasks if one.kept]
+        write_manifest(what.dataset, what.name, kept, part)
+        if harbor:
+            shutil.copyfile(part / DATASET_TOML, harbor / DATASET_TOML)
+        (part / EVIDENCE).mkdir()
+        _verdicts(what.rows, part / VERDICTS)
+        references = _references(what.results, bundles)
+        (part / REFERENCES).write_text(json.dumps(references, indent=1) + "\n")
+        refused = _provenance(what.source.path, part / EVIDENCE)
+        lines = card(what.name, what.rows, tasks, what.results, what.origin, refused, references)
+        (part / CARD).write_text("\n".join(lines) + "\n")
+    return tasks
+
+
+@contextmanager
+def _new(out: Path) -> Iterator[Path]:
+    if out.exists():
+        raise OtvalUsageError(f"{out} is there already: name a new folder")
     part = out.with_name(f".{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
     try:
-        digests = _tasks(source, wanted, part)
-        _manifest(name, digests, part)
-        rows = [row for one in results for row in one.rows]
-        _verdicts(rows, part)
-        _references(results, part)
-        (part / CARD).write_text("\n".join(card(name, rows, wanted, results, licence)) + "\n")
+        part.mkdir(parents=True)
+        yield part
         part.rename(out)
+    except OSError as error:
+        raise OtvalUsageError(f"{out} cannot be written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    kept = sum(not fate.category for fate in wanted.values())
-    return {"kept": kept, "archived": len(wanted) - kept}
 
 
-def _tasks(source: TaskSource, wanted: Mapping[str, Fate], out: Path) -> dict[str, str]:
-    """Write both files of tasks; return Harbor's digests of those that are kept."""
-    digests: dict[str, str] = {}
+def _tasks(what: Export, out: Path, harbor: Path | None) -> list[Published]:
+    """Write both files of tasks, and into ``harbor`` folders of those that are kept."""
+    asked: dict[str, set[str]] = defaultdict(set)
+    for row in what.rows:
+        if row.task_digest:
+            asked[row.task].add(row.task_digest)
+    for file in (KEPT, ARCHIVED):
+        (out / file).parent.mkdir()
+    found = []
     scratch = out / "scratch"
-    with parquet_writer(out / KEPT) as keep, parquet_writer(out / ARCHIVED, ("category", "reason")) as archive:
-        for task, fate in sorted(wanted.items()):
-            folder = source.folder(task, scratch)
-            if fate.category:
-                archive(task, folder, fate.category, fate.reason)
+    with (
+        parquet_writer(out / KEPT, _OF_TASKS) as keep,
+        parquet_writer(out / ARCHIVED, (*_OF_TASKS, "category", "reason")) as archive,
+    ):
+        for name, fate in sorted(what.wanted.items()):
+            folder = what.source.folder(name, scratch)
+            one = published(name, folder, fate)
+            if asked[name] - {one.digest}:
+                raise OtvalUsageError(f"results are of other files of {printable(name)}: run its tasks again")
+            facts = (one.digest, one.licence, ", ".join(one.patches))
+            if one.kept:
+                keep(name, folder, *facts)
             else:
-                keep(task, folder)
-                digests[task] = _digest(folder)
+                archive(name, folder, *facts, fate.category, fate.reason)
+            if harbor and one.kept:
+                _copy(folder, harbor / name)
             if folder.is_relative_to(scratch):
                 shutil.rmtree(folder, ignore_errors=True)
+            found.append(one)
     shutil.rmtree(scratch, ignore_errors=True)
-    return digests
+    return found
 
 
-def _digest(folder: Path) -> str:
+def _copy(folder: Path, target: Path) -> None:
     try:
-        return harbor_digest(folder)
-    except DigestError as error:
-        raise Conclusion("bad-task", f"{folder.name}: {error}") from None
+        shutil.copytree(folder, target, symlinks=True)
+    except shutil.Error:
+        raise OtvalUsageError(f"{printable(target.name)} has what is no file: leave out --folders") from None
 
 
-def _manifest(name: str, digests: Mapping[str, str], out: Path) -> None:
-    document = tomlkit.document()
-    document["dataset"] = {"name": f"otval/{name}"}
-    tasks = tomlkit.aot()
-    for task, digest in digests.items():
-        table = tomlkit.table()
-        table["name"], table["digest"] = f"otval/{task}", digest
-        tasks.append(table)
-    document["tasks"] = tasks
-    (out / DATASET_TOML).write_text(tomlkit.dumps(document))
-
-
-def _verdicts(rows: Sequence[Row], out: Path) -> None:
+def _verdicts(rows: Sequence[Row], file: Path) -> None:
     import pyarrow
     from pyarrow import parquet
 
     columns = {("class" if name == "reason" else name): [getattr(row, name) for row in rows] for name in _COLUMNS}
-    parquet.write_table(pyarrow.table(columns), out / VERDICTS, compression="zstd")
+    parquet.write_table(pyarrow.table(columns), file, compression="zstd")
 
 
-def _references(results: Iterable[Results], out: Path) -> None:
+def _references(results: Iterable[Results], bundles: Sequence[Path]) -> dict[str, Any]:
+    """Return images and runtimes by their digests, each with its file and the bundles that have it."""
     images: dict[str, Any] = {}
-    runtimes: set[str] = set()
+    runtimes: dict[str, Any] = {}
+
+    def file(name: str) -> dict[str, Any]:
+        return {"file": name, "bundles": [bundle.name for bundle in bundles if (bundle / name).is_file()]}
+
     for line in (line for one in results for line in one.lines()):
         image = line.get("image")
         if image:
-            images[image["key"]] = {"content": image["content"], "base": image["base"]}
-        runtimes.update(line.get("runtimes", ()))
-    facts = {"images": dict(sorted(images.items())), "runtimes": sorted(runtimes)}
-    (out / REFERENCES).write_text(json.dumps(facts, indent=1) + "\n")
+            images[image["key"]] = {"content": image["content"], "base": image["base"], **file(f"{image['key']}.sqfs")}
+        for runtime in line.get("runtimes", ()):
+            id, _, checksum = runtime.partition("@sha256:")
+            runtimes[id] = {"sha256": checksum, **file(f"{checksum}.sqfs")}
+    return {"images": dict(sorted(images.items())), "runtimes": dict(sorted(runtimes.items()))}
 
 
-def card(
-    name: str, rows: Sequence[Row], wanted: Mapping[str, Fate], results: Sequence[Results], licence: str
-) -> Iterator[str]:
-    """Yield the lines of the dataset card: counts, intervals, attacks, isolation, versions, failures, licence."""
-    yield from ("---", f"license: {_yaml(licence or 'unknown')}", "tags: [reinforcement-learning, harbor]", "---", "")
-    kept = sum(not fate.category for fate in wanted.values())
-    yield f"# {name}"
-    yield ""
-    yield f"{kept} tasks in Harbor's format that were asked, in real containers, and answered as they should, and"
-    yield f"{len(wanted) - kept} that did not (`{ARCHIVED}`)."
-    yield from ("", "## Evidence", "", "| stage | asked | pass | 95 % interval | n/a |", "|---|---|---|---|---|")
-    for stage, by in _by_stage(rows).items():
-        asked, passed = by.total() - by["n/a"], by["pass"]
-        low, high = interval(passed, asked) if asked else (0.0, 1.0)
-        yield f"| {_cell(stage)} | {asked} | {passed} | {low:.1%} to {high:.1%} | {by['n/a']} |"
-    attacked = [dict(row.attacks) for row in rows if row.attacks]
-    if attacked:
-        paid = sum("paid" in cells.values() for cells in attacked)
-        yield from ("", f"Attacks that solve nothing were paid on {paid} of {len(attacked)} tasks.")
-    levels = Counter(row.isolation for row in rows if row.isolation)
-    if levels:
-        yield from ("", "Isolation: " + ", ".join(f"{_cell(level)} {count}" for level, count in levels.most_common()))
-    yield from ("", "## Known failures", "")
-    for category, count in Counter(fate.category for fate in wanted.values() if fate.category).most_common():
-        tasks = sorted(task for task, fate in wanted.items() if fate.category == category)
-        more = f" and {count - _MOST_NAMED} more" if count > _MOST_NAMED else ""
-        yield f"- {_cell(category)}: {', '.join(tasks[:_MOST_NAMED])}{more}"
-    if not any(fate.category for fate in wanted.values()):
-        yield "None."
-    yield from ("", "## Made with", "")
-    for one in results:
-        versions = ", ".join(f"{tool} {number}" for tool, number in sorted(one.facts.get("versions", {}).items()))
-        yield f"- run {_cell(one.run.name)}: {_cell(versions)}, flavour {_cell(str(one.facts.get('flavour', '')))}"
-    yield from ("", "## Licence", "", _cell(licence or "Not known: ask where the tasks come from."))
+def _provenance(dataset: Path, out: Path) -> list[Refused]:
+    """Take along what prepare wrote down, and return the records that gave no task; none where it did not."""
+    prepared = read_prepared(dataset)
+    if prepared is None:
+        return []
+    shutil.copyfile(dataset / PROVENANCE, out / PROVENANCE)
+    return prepared.refused
 
 
-def _by_stage(rows: Iterable[Row]) -> dict[str, Counter[str]]:
-    found: dict[str, Counter[str]] = {}
-    for row in rows:
-        if row.task and row.verdict != "error":
-            found.setdefault(row.stage, Counter())[row.verdict] += 1
-    return found
+def push(folder: Path, repository: str, message: str, private: bool) -> None:
+    """Put the files of an export into a dataset repository of the hub, all in one commit or none.
 
-
-def _cell(text: str) -> str:
-    """Return a text of a task as Markdown that says just that."""
-    return "".join(f"\\{char}" if char in "\\`*_{}[]<>()#+!|" else char for char in printable(text))
-
-
-def _yaml(text: str) -> str:
-    return json.dumps(printable(text).lower())
-
-
-def push(folder: Path, repository: str, message: str) -> None:
-    """Put the files of an export into a dataset repository of the hub. Raises as ``hub.Hub`` does."""
-    Hub(repository).upload({path.name: path for path in sorted(folder.iterdir())}, message)
+    Raises as ``hub.Hub`` does.
+    """
+    files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    Hub(repository, private=private).upload(files, message)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import io
+import os
 import tarfile
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -31,18 +32,16 @@ Files = dict[str, File]
 """Files by path, relative and with ``/``."""
 
 
-def read_sdist(archive: Path) -> Files:
-    """Return the regular files of a source archive, below its one top folder. Nothing is unpacked to disk.
+def read_sdist(archive: str, content: bytes) -> Files:
+    """Return the regular files of a source archive of that name, below its one top folder. Nothing is unpacked to disk.
 
     Links and special files are left out. Raises SourceError on an unreadable archive, on a path that leaves the top
     folder, and above MAX_SDIST_BYTES.
     """
-    if not archive.is_file():
-        raise SourceError(f"{archive}: is no regular file: fetch it")
     files: Files = {}
     total = 0
     try:
-        with tarfile.open(archive, "r:*") as tar:
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:*") as tar:
             for member in tar:
                 if not member.isreg():
                     continue
@@ -54,11 +53,11 @@ def read_sdist(archive: Path) -> Files:
                 files[_below_top(archive, member.name)] = File(stream.read(), bool(member.mode & 0o111))
     except (tarfile.TarError, EOFError, OSError) as error:
         why = str(error).partition("\n")[0] or type(error).__name__
-        raise SourceError(f"{archive}: no readable archive ({why}): delete it and fetch again") from error
+        raise SourceError(f"{archive}: no readable archive ({why})") from error
     return files
 
 
-def _below_top(archive: Path, name: str) -> str:
+def _below_top(archive: str, name: str) -> str:
     parts = PurePosixPath(name).parts
     if len(parts) < 2 or parts[0] == "/" or ".." in parts:
         raise SourceError(f"{archive}: holds {name!r}, which is not below its top folder")
@@ -88,39 +87,33 @@ def publish_folder(files: Mapping[str, File], target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-", ignore_cleanup_errors=True) as scratch:
         made = Path(scratch) / "made"
-        _make_folder(made)
-        for path, file in sorted(files.items()):
-            _write(made, path, file)
+        write_folder(files, made)
         if target.is_symlink() or target.exists():
             target.rename(Path(scratch) / "replaced")
         made.rename(target)
 
 
-def _write(root: Path, path: str, file: File) -> None:
-    folder = root
-    for part in PurePosixPath(path).parent.parts:
-        folder = folder / part
-        if not folder.is_dir():
-            _make_folder(folder)
-    place = root / path
-    place.write_bytes(file.content)
-    place.chmod(0o755 if file.executable else 0o644)
+def write_folder(files: Mapping[str, File], folder: Path) -> None:
+    """Write ``files`` as a new folder, with the same modes. Raises OSError, also where it is there."""
+    # By texts and few calls: pathlib would take most of the time.
+    root = f"{folder}/"
+    _make_folder(root)
+    for above in sorted({path[:place] for path in files for place, sign in enumerate(path) if sign == "/"}):
+        _make_folder(root + above)
+    for path, file in files.items():
+        mode = 0o755 if file.executable else 0o644
+        descriptor = os.open(root + path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with os.fdopen(descriptor, "wb") as opened:
+            os.fchmod(descriptor, mode)
+            opened.write(file.content)
 
 
-def _make_folder(folder: Path) -> None:
-    folder.mkdir()
-    folder.chmod(0o755)
+def _make_folder(folder: str) -> None:
+    os.mkdir(folder)  # noqa: PTH102
+    os.chmod(folder, 0o755)  # noqa: PTH101
 
 
 def publish_file(content: bytes, target: Path) -> None:
     """Write a file whole or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, content, 0o644)
-
-
-def remove_folder(path: Path) -> None:
-    """Delete a folder with all below it, or whatever else stands at ``path``; links are not followed."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import json
 import shutil
@@ -10,20 +11,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import tomli
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_otval.core import Conclusion, OtvalUsageError, printable
-from pytest_otval.hub import Hub
+from pytest_otval.hub import Hub, HubFile
 from pytest_otval.images.bases import file_digest
 from pytest_otval.images.locks import write_whole
 from pytest_otval.images.oci import NoAnswerError, RefusedError
 from pytest_otval.images.transport import StatusError, Transport
+from pytest_otval.sources.fetch import Archive, PackageIndex, fetch_files
+from pytest_otval.sources.fetch import is_fetched as is_file_fetched
 from pytest_otval.sources.files import SourceError
+from pytest_otval.sources.releases.pairs import PINS, archives_of
 from pytest_otval.sources.upstream import Clone, check_out, clones, fetch_commit, load_pins
-from pytest_otval.task.dataset import DATASET_TOML
+from pytest_otval.task.dataset import DATASET_TOML, OF_SOURCES
 from pytest_otval.task.digest import task_digest
 
 RECORD = "fetched.json"
@@ -54,8 +58,10 @@ class HubSource(_Table):
 
     kind: Literal["huggingface"]
     repository: str
-    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+    revision: Annotated[str, Field(pattern=r"^([0-9a-f]{40})?$")] = ""
+    """Empty: none was chosen yet, and nothing is fetched."""
     files: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Paths; the last part may be a pattern as of a shell."""
     sha256: tuple[str, ...] = ()
     """Of the files, in their order; files that the hub keeps as large ones have theirs there."""
 
@@ -80,9 +86,25 @@ class UpstreamSource(_Table):
 
     kind: Literal["upstream"]
     name: str
+    folder: str = ""
+    """The folder of it that is read."""
 
 
-Source = Annotated[GitSource | HubSource | ArchiveSource | LocalSource | UpstreamSource, Field(discriminator="kind")]
+class IndexSource(_Table):
+    """Source archives and wheels of the package index that pip is configured for: those that releases.toml pins."""
+
+    kind: Literal["package-index"]
+    only: tuple[str, ...] | None = None
+    """Names of the pairs whose files are wanted; all where none are named."""
+
+    def archives(self, dataset: Path) -> list[Archive]:
+        """Return the files. Raises OtvalUsageError."""
+        return archives_of(dataset / PINS, self.only)
+
+
+Source = Annotated[
+    GitSource | HubSource | ArchiveSource | LocalSource | UpstreamSource | IndexSource, Field(discriminator="kind")
+]
 
 
 class Recipe(BaseModel):
@@ -95,6 +117,8 @@ class Recipe(BaseModel):
     """Which adapter makes tasks of it."""
     options: dict[str, Any] = {}
     """Of the adapter."""
+    images: dict[str, Annotated[str, Field(min_length=1)]] = {}
+    """Names of images, as tasks have them, and what stands in their place."""
 
 
 def read_recipe(dataset: Path) -> Recipe:
@@ -102,7 +126,7 @@ def read_recipe(dataset: Path) -> Recipe:
     file = dataset / DATASET_TOML
     try:
         ours = tomli.loads(file.read_text(encoding="utf-8")).get("otval", {})
-        return Recipe(**{name: ours[name] for name in ("source", "adapter", "options") if name in ours})
+        return Recipe(**{name: ours[name] for name in OF_SOURCES if name in ours})
     except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError) as error:
         raise OtvalUsageError(f"{file} cannot be read: {error}") from None
     except ValidationError as error:
@@ -114,8 +138,11 @@ def read_recipe(dataset: Path) -> Recipe:
 def fetch(recipe: Recipe, dataset: Path, folder: Path) -> str:
     """Bring a source below ``folder`` unless it is there; return a line that says what is there.
 
-    It is there whole and verified, or not at all. Raises SourceError.
+    It is there whole and verified, or not at all; of a package index that is true of each file. Raises SourceError.
     """
+    if isinstance(recipe.source, IndexSource):
+        count = fetch_files(recipe.source.archives(dataset), folder, PackageIndex())
+        return f"{count} files fetched" if count else "is fetched"
     target = _target(recipe.source, folder)
     if isinstance(recipe.source, LocalSource):
         return f"lies at {_local(recipe.source, dataset)}"
@@ -134,16 +161,35 @@ def fetch(recipe: Recipe, dataset: Path, folder: Path) -> str:
     return "fetched"
 
 
-def fetched(recipe: Recipe, dataset: Path, folder: Path) -> Path:
-    """Return where the source lies. Raises SourceError where it is not fetched, or was changed since."""
+class Fetched(NamedTuple):
+    """A source that is there."""
+
+    path: Path
+    digest: str
+    """Of all that it holds."""
+
+
+def fetched(recipe: Recipe, dataset: Path, folder: Path) -> Fetched:
+    """Return where the source lies. Raises SourceError where it is not fetched, or was changed since.
+
+    Whether files of a package index were changed is seen by who reads them.
+    """
     source = recipe.source
+    if isinstance(source, IndexSource):
+        archives = source.archives(dataset)
+        missing = [archive.file for archive in archives if not is_file_fetched(archive, folder)]
+        if missing:
+            raise SourceError(f"{missing[0]} of {dataset.name} is not fetched: patch.py fetch")
+        pinned = "".join(f"{archive.file} {archive.sha256}\n" for archive in archives)
+        return Fetched(folder, f"sha256:{hashlib.sha256(pinned.encode()).hexdigest()}")
     if isinstance(source, LocalSource):
-        return _local(source, dataset)
+        path = _local(source, dataset)
+        return Fetched(path, task_digest(path) if path.is_dir() else file_digest(path))
     if isinstance(source, UpstreamSource):
         clone = _clone(source, folder)
         if problem := clone.problem():
             raise SourceError(f"{clone.path} {problem}: patch.py fetch")
-        return clone.path
+        return Fetched(clone.path / source.folder, f"git:{clone.pin.tree}")
     target = _target(source, folder)
     try:
         digest = json.loads((target / RECORD).read_bytes())["digest"]
@@ -152,7 +198,7 @@ def fetched(recipe: Recipe, dataset: Path, folder: Path) -> Path:
     if task_digest(target / "data") != digest:
         raise SourceError(f"{target} was changed since it was fetched: remove it, then patch.py fetch")
     below = source.folder if isinstance(source, GitSource) else ""
-    return target / "data" / below
+    return Fetched(target / "data" / below, digest)
 
 
 def is_fetched(recipe: Recipe, dataset: Path, folder: Path) -> bool:
@@ -161,6 +207,8 @@ def is_fetched(recipe: Recipe, dataset: Path, folder: Path) -> bool:
         return (dataset / recipe.source.path).exists()
     if isinstance(recipe.source, UpstreamSource):
         return not _clone(recipe.source, folder).problem()
+    if isinstance(recipe.source, IndexSource):
+        return all(is_file_fetched(archive, folder) for archive in recipe.source.archives(dataset))
     return (_target(recipe.source, folder) / RECORD).is_file()
 
 
@@ -219,13 +267,12 @@ def _archive(source: ArchiveSource, target: Path) -> None:
 
 
 def _hub(source: HubSource, target: Path) -> None:
+    if not source.revision:
+        commits = f"https://huggingface.co/datasets/{source.repository}/commits/main"
+        raise SourceError(f"no revision is pinned: write `revision` into [otval.source], a commit of {commits}")
     try:
         hub = Hub(source.repository, source.revision)
-        for number, path in enumerate(source.files):
-            above, _, name = path.rpartition("/")
-            known = hub.files(above).get(name)
-            if known is None:
-                raise SourceError(f"{source.repository} has no file {printable(path)} at {source.revision[:12]}")
+        for number, (path, known) in enumerate(_named(hub, source)):
             place = target / path
             place.parent.mkdir(parents=True, exist_ok=True)
             hub.fetch(path, known.bytes, place)
@@ -234,6 +281,21 @@ def _hub(source: HubSource, target: Path) -> None:
                 raise SourceError(f"{source.repository}/{printable(path)} does not match its checksum")
     except (OtvalUsageError, Conclusion) as error:
         raise SourceError(str(error)) from None
+
+
+def _named(hub: Hub, source: HubSource) -> Iterator[tuple[str, HubFile]]:
+    """Yield the files that are wanted. Raises SourceError where a name or pattern has none."""
+    for path in source.files:
+        above, _, pattern = path.rpartition("/")
+        there = hub.files(above)
+        # What is called like a pattern is meant itself.
+        names = [pattern] if pattern in there else fnmatch.filter(sorted(there), pattern)
+        if not names:
+            raise SourceError(f"{source.repository} has no file {printable(path)} at {source.revision[:12]}")
+        for name in names:
+            if "/" in name or name in (".", ".."):
+                raise SourceError(f"{source.repository} has a file that is called {printable(name)}")
+            yield f"{above}/{name}" if above else name, there[name]
 
 
 _BRING: dict[str, Callable[[Any, Path], None]] = {"git": _git, "archive": _archive, "huggingface": _hub}

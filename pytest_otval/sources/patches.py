@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import tomli
 import tomlkit
 
 from pytest_otval.core import NAME, OtvalUsageError
 from pytest_otval.sources.editor import PatchError, TaskEditor
+from pytest_otval.task.index import TASK_TOML
 
 Change = Callable[[TaskEditor], None]
 Needed = Callable[[TaskEditor], bool]
@@ -27,6 +30,12 @@ class Patch:
     """Names of the tasks that it is for; empty: all."""
     after: tuple[str, ...] = ()
     """Patches before it whose files it may change, too."""
+    inputs: Callable[[], str] = str
+    """Tells what it reads beside patch.py, so that tasks are made anew where that changed: digests, say."""
+
+    def only(self, *tasks: str) -> Patch:
+        """Return the patch for tasks of these names, each of which has to need it."""
+        return replace(self, tasks=tasks)
 
     def is_for(self, name: str) -> bool:
         """Whether a task of this name is looked at."""
@@ -55,15 +64,29 @@ def checked(patches: Iterable[Patch]) -> tuple[Patch, ...]:
     return found
 
 
+def in_order(patches: Iterable[Patch]) -> tuple[Patch, ...]:
+    """Return patches that may change each other's files, each after all before it."""
+    found: list[Patch] = []
+    for patch in patches:
+        before = (one.id for one in found)
+        found.append(replace(patch, after=tuple(dict.fromkeys((*patch.after, *before)))))
+    return tuple(found)
+
+
 def apply(editor: TaskEditor, patches: Sequence[Patch]) -> Outcome:
-    """Apply patches to a task, in their order; what they came to is recorded in ``[metadata.otval.patches]``."""
+    """Apply patches to a task, in their order; what they came to is recorded in ``[metadata.otval.patches]``.
+
+    A patch that cannot be applied changes nothing.
+    """
     outcome = Outcome()
     owners: dict[str, str] = {}
     for patch in patches:
         if not patch.is_for(editor.name):
             continue
         try:
-            if _applied(editor, patch, owners):
+            if _is_needed(editor, patch):
+                with editor.all_or_nothing():
+                    _apply(editor, patch, owners)
                 outcome.applied.append(patch.id)
         except PatchError as error:
             outcome.trouble.append(f"{patch.id}: {error}")
@@ -72,14 +95,17 @@ def apply(editor: TaskEditor, patches: Sequence[Patch]) -> Outcome:
     return outcome
 
 
-def _applied(editor: TaskEditor, patch: Patch, owners: dict[str, str]) -> bool:
-    if not patch.needed(editor):
-        if patch.tasks:
-            raise PatchError("is no longer needed: the source was repaired, remove the patch")
-        return False
-    before = editor.content()
+def _is_needed(editor: TaskEditor, patch: Patch) -> bool:
+    needed = patch.needed(editor)
+    if patch.tasks and not needed:
+        raise PatchError("is no longer needed: the source was repaired, remove the patch")
+    return needed
+
+
+def _apply(editor: TaskEditor, patch: Patch, owners: dict[str, str]) -> None:
+    """Apply a patch; ``owners`` has, by path, which one changed a file last. Raises PatchError."""
     patch.change(editor)
-    changed = _changed(before, editor.content())
+    changed = editor.changed()
     if not changed:
         raise PatchError("changes nothing")
     if patch.needed(editor):
@@ -88,23 +114,42 @@ def _applied(editor: TaskEditor, patch: Patch, owners: dict[str, str]) -> bool:
         owner = owners.get(path)
         if owner is not None and owner not in patch.after:
             raise PatchError(f"conflicts with {owner}: both change {path}; say after=({owner!r},) where that is right")
-        owners[path] = patch.id
-    return True
-
-
-def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    return sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+    owners.update(dict.fromkeys(changed, patch.id))
 
 
 def _record(editor: TaskEditor, patches: Iterable[Patch]) -> None:
     """Say in task.toml what was repaired. A task without a readable one has no place for it."""
+    faults = {patch.id: patch.fault for patch in patches}
     try:
+        if _append(editor, faults):
+            return
         with editor.toml() as document:
             metadata = document.setdefault("metadata", tomlkit.table())
             ours = metadata.setdefault("otval", tomlkit.table())
-            ours["patches"] = {patch.id: patch.fault for patch in patches}
+            ours["patches"] = faults
     except PatchError:
         return
+
+
+def _append(editor: TaskEditor, faults: Mapping[str, str]) -> bool:
+    """Add the record to the end of task.toml, if that says the same: it takes no time, unlike tomlkit."""
+    text = editor.text(TASK_TOML)
+    lines = (f"{_key(id)} = {json.dumps(fault, ensure_ascii=False)}\n" for id, fault in faults.items())
+    end = "" if not text or text.endswith("\n") else "\n"
+    longer = f"{text}{end}\n[metadata.otval.patches]\n{''.join(lines)}"
+    try:
+        wanted = tomli.loads(text)
+        wanted.setdefault("metadata", {}).setdefault("otval", {})["patches"] = dict(faults)
+        if tomli.loads(longer) != wanted:
+            return False
+    except (ValueError, AttributeError, RecursionError):
+        return False
+    editor.write(TASK_TOML, longer)
+    return True
+
+
+def _key(id: str) -> str:
+    return id if "." not in id else f'"{id}"'
 
 
 def unused(patches: Iterable[Patch], applied: Mapping[str, int]) -> list[str]:

@@ -30,12 +30,15 @@ class EarlierAnswers:
         """Whether an item has an answer over the same files; the rest of the question may be another."""
         return id in self._index and hash((id, task_digest)) in self._digests
 
-    def of(self, id: str, task_digest: str, inputs: str) -> tuple[Path, Line] | None:
-        """Return the run and the line of an item's latest answer over the same task and inputs; None: there is none."""
+    def of(self, id: str, task_digest: str, inputs: str, attempts: int = 1) -> tuple[Path, Line] | None:
+        """Return the run and the line of an item's latest answer over the same task and inputs; None: there is none.
+
+        An answer over another number of attempts is one to another question.
+        """
         found = [
             (run, line)
             for run, line in self._lines(id)
-            if line["task_digest"] == task_digest and line.get("inputs", "") == inputs
+            if (line["task_digest"], line.get("inputs", ""), _attempts(line)) == (task_digest, inputs, attempts)
         ]
         return max(found, key=lambda pair: str(pair[1]["time"]), default=None)
 
@@ -59,6 +62,11 @@ class EarlierAnswers:
                     index[line["id"]].append((number, offset))
                     self._digests.add(hash((line["id"], line["task_digest"])))
         return index
+
+
+def _attempts(line: Line) -> int:
+    found = line.get("attempts")
+    return int(found["count"]) if found else 1
 
 
 def may_be_reused(line: Line, inputs: str) -> bool:

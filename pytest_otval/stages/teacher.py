@@ -41,7 +41,9 @@ def answer(machine: Machine, question: Question) -> StageResult:
         return replace(machine.bench(), sandbox=watching, share=machine.profile.budget.attempts_per_core)
 
     result = trial_stage(machine, question, agent, declared_scope(machine, question), bench)
-    return _told(result, agent.records, watching.seen, chat)
+    told = _told(result, agent.records, watching.seen, chat)
+    trajectory = {**told.facts["trajectory"], "repository": question.task.repository}
+    return replace(told, facts={**told.facts, "trajectory": trajectory})
 
 
 def _told(result: StageResult, records: list[Record], seen: list[Seen], chat: Chat) -> StageResult:

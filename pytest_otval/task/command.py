@@ -9,8 +9,8 @@ from pathlib import Path
 from pytest_otval.task.packed.forms import FILE_OF, Form
 
 
-def add_arguments(dataset: argparse.ArgumentParser) -> None:
-    """Add the actions."""
+def add_arguments(dataset: argparse.ArgumentParser) -> argparse._SubParsersAction[argparse.ArgumentParser]:
+    """Add the actions; return what takes further ones."""
     actions = dataset.add_subparsers(dest="action", required=True, metavar="ACTION")
     pack = actions.add_parser("pack", help="write a dataset's tasks as one file")
     pack.add_argument("--to", choices=[str(form) for form in Form], required=True, help="the form of the file")
@@ -21,6 +21,7 @@ def add_arguments(dataset: argparse.ArgumentParser) -> None:
             "out", type=Path, metavar="OUT_FOLDER", help="a new folder; its name is the new dataset's in node ids"
         )
         parser.set_defaults(run=run)
+    return actions
 
 
 def _pack(arguments: argparse.Namespace) -> int:

@@ -49,6 +49,16 @@ def task_content(folder: Path) -> tuple[str, dict[str, str]]:
     return _digest_of_entries(entries), files
 
 
+def digest_of_files(files: Iterable[tuple[str, bool, bytes]]) -> str:
+    """Return the digest of a task that is not written yet, from path, exec bit and content of each of its files."""
+    entries: dict[bytes, Facts] = {}
+    for path, executable, content in files:
+        raw = os.fsencode(path)
+        entries[raw] = b"file", b"x" if executable else b"", hashlib.sha256(content).hexdigest().encode()
+        entries.update((raw[:place], _FOLDER) for place, sign in enumerate(raw) if sign == ord("/"))
+    return _digest_of_entries(sorted(entries.items()))
+
+
 def _digest_of_entries(entries: Iterable[tuple[bytes, Facts]]) -> str:
     joined = b"".join(b"\0".join((path, *facts, b"\n")) for path, facts in entries)
     return f"sha256:{hashlib.sha256(joined).hexdigest()}"

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dockerfile  # type: ignore[import-not-found]  # compiled, without stubs
-
+from pytest_otval.task.buildkit import buildkit
 from pytest_otval.task.dockerfile_rules import fault
 from pytest_otval.task.reading import NotReadableError, read_regular
 
@@ -98,7 +97,7 @@ def parse_dockerfile(path_or_text: Path | str) -> Dockerfile:
         raise DockerfileError(text[: text.index("\0")].count("\n") + 1, "a NUL character")
     try:
         commands = _commands(text)
-    except dockerfile.GoParseError as error:
+    except buildkit().GoParseError as error:
         message = " ".join(str(error).split())
         raise DockerfileError(_line_of(text, str(error)), message) from None
     instructions = tuple(_instruction(command) for command in commands)
@@ -128,13 +127,13 @@ def _read(path: Path) -> str:
 
 def _commands(text: str) -> Any:
     """Parse, with ``<< NAME`` read as ``<<NAME``: BuildKit does so since 0.22, the parser at hand is older."""
-    commands = dockerfile.parse_string(text)
+    commands = buildkit().parse_string(text)
     index = tries = 0
     while index < len(commands) and tries < _MAX_SPACED:
         closer = _without_blanks(text, commands[index])
         if closer is not None:
             tries += 1
-            again = dockerfile.parse_string(closer)
+            again = buildkit().parse_string(closer)
             if again[index].heredocs:
                 text, commands = closer, again
         index += 1
@@ -191,8 +190,8 @@ def _line_of(text: str, message: str) -> int:
     found = max(1, len(lines))
     for count in range(len(lines) - 1, 0, -1):
         try:
-            dockerfile.parse_string("".join(lines[:count]))
-        except dockerfile.GoParseError as error:
+            buildkit().parse_string("".join(lines[:count]))
+        except buildkit().GoParseError as error:
             if str(error) == message:
                 found = count
                 continue

@@ -9,12 +9,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-import dockerfile  # type: ignore[import-not-found]  # compiled, without stubs
+from pytest_otval.task.buildkit import buildkit
 
 if TYPE_CHECKING:
     from pytest_otval.task.dockerfile import Instruction
 
-_KINDS = frozenset(name.upper() for name in dockerfile.all_cmds())
 _FLAGS = {
     "ADD": {"--chown", "--chmod", "--link", "--keep-git-dir", "--checksum", "--unpack", "--exclude"},
     "COPY": {"--chown", "--chmod", "--link", "--from", "--parents", "--exclude"},
@@ -31,7 +30,7 @@ _DURATION = re.compile(r"0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))
 def fault(instruction: Instruction) -> str | None:
     """Return why an instruction is refused: one line; None where it is not."""
     kind, args = instruction.kind, instruction.args
-    if kind not in _KINDS:
+    if kind.lower() not in buildkit().all_cmds():
         return f"unknown instruction: {kind}"
     found = _flag_fault(kind, instruction.flags)
     if found is None and kind in _RULES:

@@ -160,16 +160,37 @@ class AddRow(Protocol):
         """``more`` are the values of further columns."""
 
 
+class AddPacked(Protocol):
+    """Adds a packed task to a Parquet file."""
+
+    def __call__(self, name: str, packed: bytes, /, *more: str) -> None:
+        """``more`` are the values of further columns."""
+
+
 @contextmanager
 def parquet_writer(file: Path, more: Sequence[str] = ()) -> Iterator[AddRow]:
     """Give what adds tasks to a new Parquet file, which is whole at the end; ``more`` are further columns of text.
 
     Raises OSError.
     """
+    with parquet_rows(file, more) as add_packed:
+
+        def add(name: str, folder: Path, /, *values: str) -> None:
+            add_packed(name, packed_task(folder), *values)
+
+        yield add
+
+
+@contextmanager
+def parquet_rows(file: Path, more: Sequence[str] = (), notes: str = "") -> Iterator[AddPacked]:
+    """Give what adds packed tasks to a new Parquet file, which is whole at the end; ``more`` are further columns.
+
+    ``notes`` is a text that ``parquet_notes`` returns without reading tasks. Raises OSError.
+    """
     import pyarrow
     from pyarrow import parquet
 
-    from pytest_otval.task.packed.parquet import NAMES, TASKS
+    from pytest_otval.task.packed.parquet import NAMES, NOTES, TASKS
 
     texts = [(name, pyarrow.string()) for name in more]
     schema = pyarrow.schema([(NAMES, pyarrow.string()), (TASKS, pyarrow.binary()), *texts])
@@ -184,19 +205,26 @@ def parquet_writer(file: Path, more: Sequence[str] = ()) -> Iterator[AddRow]:
             writer.write_table(pyarrow.table(columns, schema=schema), row_group_size=len(rows))
             rows.clear()
 
-        def add(name: str, folder: Path, /, *values: str) -> None:
-            buffer = io.BytesIO()
-            with _archive(buffer) as archive:
-                _add_task(archive, folder, "")
-            if buffer.tell() > MAX_ROW_BYTES:
-                raise Conclusion("bad-task", "it is larger than a GiB, which Parquet cannot hold: use tar or squashfs")
-            size = sum(len(row[1]) for row in rows) + buffer.tell()
+        def add(name: str, packed: bytes, /, *values: str) -> None:
+            size = sum(len(row[1]) for row in rows) + len(packed)
             if len(rows) == ROW_GROUP_ROWS or size > ROW_GROUP_BYTES:
                 flush()
-            rows.append((name, buffer.getvalue(), *values))
+            rows.append((name, packed, *values))
 
         yield add
         flush()
+        if notes:
+            writer.add_key_value_metadata({NOTES: notes})
+
+
+def packed_task(folder: Path) -> bytes:
+    """Return a task as one archive. Raises Conclusion ``bad-task`` for what could not be unpacked again."""
+    buffer = io.BytesIO()
+    with _archive(buffer) as archive:
+        _add_task(archive, folder, "")
+    if buffer.tell() > MAX_ROW_BYTES:
+        raise Conclusion("bad-task", "it is larger than a GiB, which Parquet cannot hold: use tar or squashfs")
+    return buffer.getvalue()
 
 
 def _archive(file: BinaryIO) -> tarfile.TarFile:

@@ -86,6 +86,20 @@ FAULTS = [
     ),
     Fault("network-unpinned", run("pip install pytest pyyaml==6.0", RUN), TEST, 2, W, "the newest pytest"),
     Fault("network-unpinned", run("uvx --with boto3 --from kit==1.0 kit /tests"), TEST, 2, W, "the newest boto3"),
+    Fault("network-unpinned", run('"$OT_PYTHON" -m pip install pytest'), TEST, 2, W, "the newest pytest"),
+    Fault("ver-runs-outside-tests", run('"$OT_PYTHON" -I /app/grade.py') | GRADER, TEST, 2, W, "runs /app/grade.py"),
+    Fault(
+        "reward-lost-on-failure",
+        script("set -e", '"$OT_PYTHON" -I -m pytest /tests', "echo 1 > /logs/verifier/reward.txt"),
+        TEST,
+        3,
+    ),
+    Fault(
+        "reward-lost-on-failure",
+        script("set -e", '"${OT_PYTHON:-python3}" -I -m pytest /tests', "echo 1 > /logs/verifier/reward.txt"),
+        TEST,
+        3,
+    ),
     Fault("network-unpinned", run("npx -y jest@latest"), TEST, 2, W),
 ]
 
@@ -100,6 +114,8 @@ NEAR_MISSES = [
     ("ver-runs-outside-tests", run('source "$(dirname "$0")/lib.sh"', RUN) | {"tests/lib.sh": "true\n"}),
     ("ver-runs-outside-tests", run("python3 /app/grade.py") | GRADER | SEPARATE),
     ("ver-runs-outside-tests", run("pytest --version", RUN)),
+    ("ver-runs-outside-tests", run("python3 -I -m pytest /tests/test_outputs.py")),
+    ("ver-runs-outside-tests", run("python3 -O -I /tests/test_outputs.py")),
     ("ver-trusts-agent-file", script(RUN, "cp /tmp/reward.txt /logs/verifier/reward.txt")),
     ("ver-trusts-agent-file", run("cd /app && sha256sum -c /tests/sums.txt")),
     ("ver-pytest-isolation", run("cd /app", "pytest /tests/test_outputs.py")),
@@ -118,6 +134,7 @@ NEAR_MISSES = [
         "network-at-verify",
         {PYTHON: 'import requests\n\n\ndef test_it(monkeypatch):\n    requests.get("https://example.org")\n'},
     ),
+    ("reward-lost-on-failure", run('"$OT_PYTHON" -I -m pytest /tests')),
     ("network-unpinned", run("pip install pytest==8.4.1 'a>=1' /tests/b.whl", "apt-get install -y curl")),
     ("network-unpinned", run("uvx -p 3.12 --with pytest==8.4.1 pytest /tests", "npx jest", "npm ci")),
 ]

@@ -88,6 +88,26 @@ def test_packed_tasks_are_unpacked_one_at_a_time(write, tmp_path):
     assert list((scratch / "set").iterdir()) == []
 
 
+def test_shards_of_a_dataset_are_taken_once(write, tmp_path):
+    write({f"set/tasks/{name}/task.toml": "" for name in "ab"})
+    pack(tmp_path / "set", Form.PARQUET, tmp_path / "packed" / "set")
+    (file,) = (tmp_path / "packed" / "set").glob("*.parquet")
+    (file.parent / "data").mkdir()
+    file.rename(file.parent / "data" / "part-1.parquet")
+    write({"packed/set/dataset.toml": ""})
+    assert names(tmp_path / "packed") == ["set/tasks/a", "set/tasks/b"]
+
+
+def test_a_dataset_without_tasks_is_its_prepared_form(write, tmp_path, monkeypatch):
+    write({"checkout/datasets/mine/dataset.toml": "", "ws/datasets/mine/tasks/a/task.toml": ""})
+    mine = tmp_path / "checkout" / "datasets" / "mine"
+    monkeypatch.setenv("OT_WORKSPACE", str(tmp_path / "ws"))
+    (one,) = environments_below([mine], tmp_path)
+    assert one.name == str(tmp_path / "ws" / "datasets" / "mine" / "tasks" / "a")
+    monkeypatch.setenv("OT_WORKSPACE", str(tmp_path / "elsewhere"))
+    assert names(mine) == []
+
+
 SEPARATE = '[environment]\ndocker_image = "debian:12"\n[verifier]\nenvironment_mode = "separate"\n'
 
 

@@ -50,6 +50,13 @@ def test_the_same_with_and_without_workers(project, contract, count):
     assert set(project.ledger()) == set(ids("a", "b", stages=("oracle", "noop")))
 
 
+def test_no_worker_is_needed_to_prepare_it(project, contract):
+    project.dataset()
+    outcome = project.process(f"--otval-prepare-contract={contract}", "datasets/demo", "-n", "2")
+    assert outcome.status == 0, outcome.lines + outcome.errors
+    assert read_contract(contract).count == 9
+
+
 def test_shards_share_it(project, contract):
     project.dataset(tasks={name: {} for name in "abcde"})
     prepare(project, contract, "datasets/demo", "-m", "oracle")

@@ -99,6 +99,14 @@ def test_what_the_tests_import_stays_importable(harden):
         harden("python3 -m pytest /tests", "import mod", **ini, **product)
 
 
+def test_tests_that_are_the_agents_own_work_run_as_they_did(harden):
+    """Nobody knows what they import, and in another Python than the agent's they may fail."""
+    script = "cd /app\npython3 -m pytest tests/test_theirs.py"
+    assert harden(script) == script
+    assert "no file of tests/" in harden.notes[0]
+    assert not harden.needs_runtime
+
+
 def test_packages_are_those_of_the_python_that_has_them(harden):
     assert harden("pytest /tests", "import numpy") == f"{RUN} {OWN} /tests"
     assert not harden.needs_runtime
@@ -153,6 +161,10 @@ def test_where_nobody_knows_what_the_given_python_is(harden):
         "pip install pytest && bash /tests/run.sh",
         "pip install pytest && sh -s /app < /tests/run.sh",
         "pip install pytest && DONE=1",
+        "if ! command -v uv; then pip install uv; else rm -rf /app/x; fi",
+        "if ! command -v uv; then pip install uv; export A=1; fi",
+        "if command rm x; then pip install uv; fi",
+        "apt-get update && apt-get install -y curl && rm -rf /var/lib/apt/lists/* /app/x",
     ],
 )
 def test_statements_that_do_more_than_fetch_pytest_stay(harden, statement):
@@ -167,6 +179,9 @@ def test_statements_that_do_more_than_fetch_pytest_stay(harden, statement):
         "pip install pytest 2>&1 | tail -1 > /dev/null",
         "curl -LsSf https://astral.sh/uv/install.sh | sh -s -- -q",
         "UV_NO_MODIFY_PATH=1 pip install pytest",
+        "if ! command -v uvx >/dev/null 2>&1; then\n  curl -LsSf https://astral.sh/uv/install.sh | sh\nfi",
+        "command -v pytest > /dev/null || pip install pytest",
+        "apt-get update && apt-get install -y curl && rm -rf /var/lib/apt/lists/*",
     ],
 )
 def test_statements_that_only_fetch_pytest_are_guarded(harden, statement):

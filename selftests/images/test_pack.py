@@ -2,7 +2,10 @@
 
 import os
 import subprocess
+import time
+from contextlib import suppress
 
+import psutil
 import pytest
 
 from pytest_otval.core import Conclusion
@@ -32,6 +35,24 @@ def test_owners_and_mount_points(tmp_path, all_root, owner):
     assert owner in lines["/etc/file"]
     assert lines["/etc"].startswith("drwxr-xr-x 0/0")
     assert listing(tmp_path / "out.sqfs").startswith("drwxr-xr-x 0/0")
+
+
+def test_padding_may_come_after_mksquashfs_has_ended(tmp_path):
+    data = archive(tmp_path)
+    end = len(data.rstrip(b"\0")) // 512 * 512 + 3 * 512
+    assert end < len(data)
+    with packing(tmp_path / "out.sqfs", False) as stream:
+        os.write(stream, data[:end])
+        while not ended(psutil.Process().children()):
+            time.sleep(0.01)
+        os.write(stream, data[end:])
+    assert "/etc/file" in listing(tmp_path / "out.sqfs")
+
+
+def ended(processes):
+    with suppress(psutil.NoSuchProcess):
+        return all(one.status() == psutil.STATUS_ZOMBIE for one in processes)
+    return False
 
 
 def test_nonsense_is_no_image(tmp_path):

@@ -1,6 +1,6 @@
 """What the tests' model says: a policy for each model name, the same words for the same conversation each time.
 
-How far a conversation is, is told by the assistant's messages in it; the server remembers none. A policy file is TOML:
+How far a conversation is, is told by its messages; the server remembers none. A policy file is TOML:
 
     seed = 7
 
@@ -20,7 +20,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ class Model:
     rate: float = 0.5
     """Of attempts that solve, with ``sometimes``."""
     fault: str = ""
-    """overflow, slow, hang, storm, down, disconnect, cut, wrong-json, refuse, whole."""
+    """overflow, slow, hang, storm, down, disconnect, cut, wrong-json, refuse, whole, whole-cut, in-200."""
     times: int = 1
     """So often each request meets the fault before it is answered; -1: always."""
     after: int = 0
@@ -80,6 +80,7 @@ MODELS = {
     "disconnects": Model(fault="disconnect"),
     "cut": Model(fault="cut"),
     "wrong-json": Model(fault="wrong-json"),
+    "whole-cut": Model(fault="whole-cut"),
     "whole": Model(fault="whole", times=-1),
     "unauthorized": Model(fault="refuse", times=-1, status=401, text="Incorrect key: {authorization}"),
 }
@@ -119,7 +120,7 @@ class Policies:
         return _as_calls(said, request["tools"], messages) if request.get("tools") else _as_text(said, messages)
 
     def _said(self, model: Model, messages: Sequence[Mapping[str, Any]], attempt: int) -> Said:
-        step = sum(message["role"] == "assistant" for message in messages)
+        step = step_of(messages)
         # What commands said later decides nothing.
         first = takewhile(lambda message: message["role"] != "assistant", messages)
         everything = "\n".join(_text(message.get("content")) for message in first)
@@ -149,6 +150,14 @@ class Policies:
     def _lucky(self, model: Model, everything: str, attempt: int) -> bool:
         name = next((pattern.pattern for pattern, _ in self.tasks if pattern.search(everything)), "")
         return _share(f"{self.seed} {name} {attempt}") < model.rate
+
+
+def step_of(messages: Sequence[Mapping[str, Any]]) -> int:
+    """Return how many answers were given. mini-swe-agent leaves out those that it cannot read, and only complains."""
+    roles = [message["role"] for message in messages]
+    given = roles.count("assistant")
+    begun = roles.index("assistant") if given else len(roles)
+    return given + sum(pair in (("tool", "user"), ("user", "user")) for pair in pairwise(roles[begun:]))
 
 
 def _next(commands: Sequence[str], step: int, text: str = "THOUGHT: on with it.") -> Said:

@@ -1,6 +1,7 @@
 """An OpenAI-compatible server with seeded policies in place of a model: ``python -m selftests.llm.server --help``.
 
-It prints its address, and ends at SIGTERM. ``GET /asked`` tells what it was asked.
+It prints its address, and ends at SIGTERM, or with ``--until-eof`` when nobody holds its input any more. ``GET /asked``
+tells what it was asked.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -22,7 +24,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from selftests.llm.policies import Model, Policies
+from selftests.llm.policies import Model, Policies, step_of
 
 
 class Counts:
@@ -54,8 +56,7 @@ class Counts:
 
     def meets(self, model: Model, name: str, body: Mapping[str, Any]) -> bool:
         """Whether this request meets its model's fault, which some do only so many times."""
-        step = sum(message["role"] == "assistant" for message in body["messages"])
-        if not model.fault or step < model.after:
+        if not model.fault or step_of(body["messages"]) < model.after:
             return False
         with self._lock:
             key = _digest(name, body["messages"])
@@ -130,21 +131,23 @@ class Handler(BaseHTTPRequestHandler):
             self.connection.recv(1)
             self.close_connection = True
             return None
-        if model.status and fault:
+        if model.status and fault not in ("", "in-200"):
             key = self.headers.get("Authorization", "")
             text, retry_after = (one.replace("{authorization}", key) for one in (model.text, model.retry_after))
             return self.refuse(model.status, text, model.code, retry_after)
         said = self.policies.say(model, body, self.counts.attempt(name, body))
         usage = _usage(body, said["message"]) if model.usage else None
-        if not body.get("stream") or fault == "whole":
-            return self.send_whole(name, said, usage, fault)
+        if not body.get("stream") or fault in ("whole", "whole-cut", "in-200"):
+            return self.send_whole(name, model, said, usage, fault)
         return self.send_pieces(name, model, body, said, usage, fault)
 
-    def send_whole(self, name: str, said: Mapping[str, Any], usage: Any, fault: str) -> None:
+    def send_whole(self, name: str, model: Model, said: Mapping[str, Any], usage: Any, fault: str) -> None:
         choice = {"index": 0, "message": said["message"], "finish_reason": said["finish"]}
         answer: dict[str, Any] = {"id": "x", "object": "chat.completion", "model": name, "choices": [choice]}
+        if fault == "in-200":
+            return self.send(200, {"error": {"message": model.text, "code": model.status}})
         data = json.dumps({**answer, "usage": usage} if usage else answer).encode()
-        sent = data[: len(data) // 2] if fault in ("disconnect", "cut", "wrong-json") else data
+        sent = data[: len(data) // 2] if fault in ("disconnect", "cut", "whole-cut", "wrong-json") else data
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(sent if fault == "wrong-json" else data)))
@@ -251,11 +254,14 @@ def main() -> None:
     parser.add_argument("--policies", type=Path, metavar="FILE", help="TOML, as selftests/llm/policies.py explains")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="default: any that is free")
+    parser.add_argument("--until-eof", action="store_true", help="end with what started it, whatever ends that")
     arguments = parser.parse_args()
     policies = Policies.read(arguments.policies) if arguments.policies else Policies()
     handler = type("Bound", (Handler,), {"policies": policies, "counts": Counts()})
     server = Server((arguments.host, arguments.port), handler)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    if arguments.until_eof:
+        threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     print(f"http://{arguments.host}:{server.server_address[1]}/v1", flush=True)
     server.serve_forever(poll_interval=0.05)
 
@@ -265,8 +271,9 @@ class Running:
 
     def __init__(self, policies: Path | None = None) -> None:
         words = ["--policies", str(policies)] if policies else []
-        argv = [sys.executable, "-m", "selftests.llm.server", *words]
-        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+        argv = [sys.executable, "-m", "selftests.llm.server", "--until-eof", *words]
+        pipe, root = subprocess.PIPE, Path(__file__).parents[2]
+        self.process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, cwd=root)
         assert self.process.stdout is not None
         self.url = self.process.stdout.readline().strip()
         assert self.url, "the server did not start"

@@ -48,11 +48,28 @@ times = -1
 status = 403
 retry_after = "{authorization}"
 
+[models.deep-echo]
+fault = "refuse"
+times = -1
+status = 400
+text = "%s{authorization}"
+
 [models.busy-echo]
 fault = "refuse"
 times = -1
 status = 500
 text = "no worker for {authorization}"
+
+[models.other-worker]
+fault = "in-200"
+status = 502
+text = "the provider is down"
+
+[models.too-long]
+fault = "in-200"
+times = -1
+status = 400
+text = "This endpoint's maximum context length is 128000 tokens"
 
 [models.moved]
 fault = "refuse"
@@ -69,7 +86,7 @@ fault = "storm"
 times = -1
 status = 429
 retry_after = "3600"
-"""
+""" % (" " * 3970)
 ASK = [{"role": "system", "content": "You are good."}, {"role": "user", "content": "Please write 42."}]
 BASH = {
     "type": "function",
@@ -163,7 +180,16 @@ def test_a_cut_answer_says_so(chat):
 
 
 @pytest.mark.parametrize(
-    ("name", "retries"), [("disconnects", 1), ("cut", 1), ("wrong-json", 1), ("storm", 2), ("busy", 1)]
+    ("name", "retries"),
+    [
+        ("disconnects", 1),
+        ("cut", 1),
+        ("wrong-json", 1),
+        ("storm", 2),
+        ("busy", 1),
+        ("whole-cut", 1),
+        ("other-worker", 1),
+    ],
 )
 @pytest.mark.parametrize("stream", [True, False])
 def test_what_may_pass_is_tried_again(chat, waited, name, retries, stream):
@@ -218,15 +244,14 @@ def test_what_cannot_pass_is_told_at_once_in_one_line(chat, server, waited, name
 def test_a_dead_endpoint_is_told(chat, waited):
     with Running() as gone:
         url = gone.url
-    with pytest.raises(EndpointError, match=r"the connection failed \(ConnectError: .*\) \(8 tries\)"):
+    with pytest.raises(EndpointError, match=r"the connection failed \(ConnectError: .*\) \(10 tries\)"):
         chat("solves", base_url=url).complete(ASK)
 
 
-def test_the_deadline_ends_a_wait_between_tries(chat):
-    began = time.monotonic()
+def test_a_wait_that_would_end_after_the_deadline_is_not_begun(chat, waited):
     with pytest.raises(EndpointError, match=r"HTTP 429.*\(1 tries\)"):
-        chat("storm-for-ever").complete(ASK, deadline=began + 30)
-    assert time.monotonic() - began < 20
+        chat("storm-for-ever").complete(ASK, deadline=time.monotonic() + 50)
+    assert waited == []
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -258,6 +283,12 @@ def test_a_conversation_that_is_too_long(chat):
         chat("overflows").complete(messages)
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_error_in_place_of_an_answer_is_one(chat, stream):
+    with pytest.raises(ContextOverflowError, match="HTTP 400: This endpoint's maximum"):
+        chat("too-long", stream=stream).complete(ASK)
+
+
 # --- what is sent ---
 
 
@@ -287,6 +318,18 @@ def test_only_what_the_profile_says_is_sent(chat, server, monkeypatch):
 def test_a_proxy_of_the_site_is_not_asked_for_a_server_of_this_machine(chat, monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     chat("solves", silence_seconds=18).complete(ASK)
+
+
+def test_without_the_library_it_says_what_to_do():
+    script = (
+        "import sys; sys.modules['openai'] = None\n"
+        "from pytest_otval.core import OtvalUsageError\nfrom pytest_otval.llm.client import EndpointChat\n"
+        "from pytest_otval.profile import ModelSection\n"
+        "try: EndpointChat('a', ModelSection(base_url='http://localhost/v1'))\n"
+        "except OtvalUsageError as error: print(error)"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert said.stdout == "openai is not installed: run ./setup.sh without --minimal\n"
 
 
 # --- money ---
@@ -337,7 +380,7 @@ def test_no_more_at_a_time_than_the_profile_says(chat, monkeypatch, tmp_path):
         for thread in threads:
             thread.join()
         asked = alone.asked()
-    assert asked["requests"] == 6 and asked["most"] == 2
+    assert asked["requests"] == 6 and asked["most"] <= 2
 
 
 def test_a_wait_for_a_slot_ends_at_the_deadline(chat, monkeypatch, tmp_path):
@@ -397,14 +440,14 @@ def test_a_killed_process_gives_its_slot_back(tmp_path, chat, monkeypatch):
             talk.complete(ASK, deadline=time.monotonic() + 0.1)
         os.kill(holder.pid, 9)
         holder.communicate()
-        with pytest.raises(TimeoutError, match="its answer was not complete"):
-            talk.complete(ASK, deadline=time.monotonic() + 0.5)
+        with talk._slots.one(time.monotonic() + 60):
+            pass
 
 
 # --- nothing shows the key ---
 
 
-@pytest.mark.parametrize("name", ["unauthorized", "refused", "echo", "busy-echo"])
+@pytest.mark.parametrize("name", ["unauthorized", "refused", "echo", "busy-echo", "deep-echo"])
 def test_the_key_is_in_nothing_that_comes_back(chat, server, waited, name, capfd, caplog):
     caplog.set_level("DEBUG")
     talk = chat(name)

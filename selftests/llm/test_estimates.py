@@ -168,8 +168,8 @@ MEAN_COVERAGE = {5: 0.955, 10: 0.954, 20: 0.953, 30: 0.952, 50: 0.952, 100: 0.95
 
 
 @pytest.mark.parametrize("count", MEAN_COVERAGE)
-def test_mean_coverage_of_wilson_is_the_published_one(count):
-    """Agresti and Coull, Approximate is better than "exact", The American Statistician 52 (1998): score intervals."""
+def test_mean_coverage_of_wilson(count):
+    """Over rates drawn evenly: a little more than 95 %, as Agresti and Coull (1998) say of score intervals."""
     assert mean_coverage(count, wilson) == pytest.approx(MEAN_COVERAGE[count], abs=6e-4)
 
 

@@ -60,6 +60,21 @@ def test_an_invalid_attempt_is_never_counted_as_solved():
     assert task_rows([row])[0].counts == Counts(0, 0, 1)
 
 
+def test_errors_are_no_attempts_but_are_told():
+    rows = [*attempts("a", "+-x"), Attempt("demo", "a", "m", 3, valid=False, reason="endpoint-failed")]
+    (row,) = task_rows(rows, planned=5)
+    assert [one.outcome for one in rows] == ["solved", "unsolved", "invalid", "error"]
+    assert row.denominators == Denominators(planned=5, ran=4, excluded=2, scored=2, errors=1)
+    assert (row.with_failures.count, row.without_invalid.count) == (3, 2)
+    assert [at.k for at in dataset_rows(rows, [row])[0].pass_at] == [1, 2, 3]
+
+
+def test_where_all_were_errors_nothing_is_estimated():
+    rows = [Attempt("demo", "a", "m", 0, valid=False, reason="killed")]
+    (found,) = dataset_rows(rows, task_rows(rows))
+    assert (found.pass_at, found.denominators.ran, found.signal.value) == ((), 1, None)
+
+
 def test_a_price_that_is_missing_makes_no_sum():
     rows = attempts("a", "+", usd=0.5) + attempts("a", "-")
     (row,) = task_rows(rows)
@@ -145,7 +160,17 @@ def test_models_compared_task_by_task():
     found = compare(task_rows(rows), "m", "n")
     assert {key: one.value for key, one in found.tasks.items()} == {("demo", "a"): 0.5, ("demo", "b"): 0.5}
     assert (found.mean.value, found.mean.tasks) == (0.5, 2)
+    first, second = found.pass_at[:2]
+    assert (first.k, first.difference, first.first, first.second) == (1, found.mean, 0.75, 0.25)
+    assert (second.difference.value, second.difference.tasks) == (pytest.approx((1 / 6 + 5 / 6) / 2), 2)
     assert compare(task_rows(rows), "m", "nobody").mean.value is None
+
+
+def test_equal_differences_have_no_interval_of_a_share():
+    rows = [row for task in "ab" for model in "mn" for row in attempts(task, "+" if model == "m" else "-", model)]
+    for first, second, value in (("m", "n", 1), ("n", "m", -1), ("m", "m", 0)):
+        mean = compare(task_rows(rows), first, second).mean
+        assert (mean.value, mean.low, mean.caveat) == (value, None, "all clusters have the same mean: no interval")
 
 
 def test_discrimination_within_a_dataset():

@@ -1,16 +1,23 @@
 """A whole small dataset: source, patches, Parquet, and what its patch.py tells."""
 
+import errno
 import hashlib
 import json
 import os
 import subprocess
+import sys
+from dataclasses import replace
 
 import pytest
 
-from pytest_otval.sources import making
+from pytest_otval.sources import dataset as dataset_module
+from pytest_otval.sources import making, parts, prepare_command
 from pytest_otval.sources.adapters.base import Refused
 from pytest_otval.sources.dataset import PatchedDataset
+from pytest_otval.sources.dockerfiles import DOCKERFILE
 from pytest_otval.sources.patches import Patch
+from pytest_otval.task.dataset import load_dataset
+from pytest_otval.task.digest import task_digest
 from pytest_otval.task.source import source_of
 from pytest_otval.workspace import Workspace
 from selftests.checks.conftest import write_task
@@ -62,7 +69,17 @@ def test_from_source_to_tasks(small, capsys, tmp_path):
     status, out, _ = said(capsys, dataset, "prepare")
     assert (status, out) == (0, ["spelling (spelling): 2 tasks", "small: 3 tasks, 0 refused, 0 errors"])
     assert notes(small.target, tmp_path) == {"a": "right", "b": "fine", "c": "right"}
-    assert json.loads((small.target / "provenance.json").read_text())["patches"] == {"spelling": 2}
+    head, *lines = map(json.loads, (small.target / "provenance.jsonl").read_text().splitlines())
+    assert (head["tasks"], head["applied"], head["faults"]) == (3, {"spelling": 2}, {"spelling": "spelling"})
+    assert [(line["name"], line["record"], line.get("patches")) for line in lines] == [
+        ("a", "a", ["spelling"]),
+        ("b", "b", None),
+        ("c", "c", ["spelling"]),
+    ]
+    assert [line["source"] == line["digest"] for line in lines] == [False, True, False]
+    folder = source_of(small.target).folder("a", tmp_path / "again")
+    assert lines[0]["digest"] == task_digest(folder)
+    assert lines[0]["source"] == task_digest(small.root / "origin" / "tasks" / "a")
     assert said(capsys, dataset, "status")[1][1] == f"tasks: prepared in {small.target}"
 
 
@@ -70,8 +87,9 @@ def test_made_again_it_is_the_same_bytes_and_no_part_is_made_twice(small, capsys
     dataset = small([patch()])
     said(capsys, dataset, "prepare")
     before = content(small.target)
-    monkeypatch.setattr(making, "_pack", None)
-    assert said(capsys, dataset, "prepare")[0] == 0
+    monkeypatch.setattr(prepare_command, "make", None)
+    status, _, err = said(capsys, dataset, "prepare")
+    assert (status, err) == (0, ["small: 0 of 1 parts were made anew"])
     assert content(small.target) == before
 
 
@@ -85,27 +103,99 @@ def test_made_elsewhere_it_is_the_same_bytes(small, capsys, tmp_path):
     assert content(tmp_path / "other" / "datasets" / "small") == before
 
 
+@pytest.fixture
+def a_part_a_task(monkeypatch):
+    monkeypatch.setattr(parts, "MIN_TASKS", 1)
+    monkeypatch.setattr(parts, "MEAN_REST", 1)
+
+
+@pytest.mark.usefixtures("a_part_a_task")
 def test_after_an_interruption_what_was_made_is_taken(small, capsys, monkeypatch):
-    monkeypatch.setattr(making, "PART_TASKS", 1)
     dataset = small([patch()])
-    real = making._take
-    taken = []
+    real = making._Ready.put
 
-    def killed(file, target):
-        if len(taken) == 2:
+    def killed(part, folder, number):
+        if number == 2:
             raise KeyboardInterrupt
-        taken.append(target.name)
-        real(file, target)
+        return real(part, folder, number)
 
-    monkeypatch.setattr(making, "_take", killed)
-    with pytest.raises(KeyboardInterrupt):
-        dataset.main(["prepare"])
+    monkeypatch.setattr(making._Ready, "put", killed)
+    kept = "error: interrupted: 2 made parts are kept, prepare goes on with them"
+    assert said(capsys, dataset, "prepare") == (1, [], [kept])
     assert not small.target.exists()
-    monkeypatch.setattr(making, "_take", real)
-    prepared = making.make(
-        dataset.tasks_of_source(), dataset.patches, dataset.recipe, dataset.folder, small.target, print, 1
-    )
-    assert (len(prepared.tasks), prepared.taken) == (3, 2)
+    monkeypatch.setattr(making._Ready, "put", real)
+    status, _, err = said(capsys, dataset, "prepare")
+    assert (status, err) == (0, ["small: 1 of 3 parts were made anew"])
+    monkeypatch.setattr(making._Ready, "put", killed)
+    (small.root / "origin" / "tasks" / "b" / "notes.txt").write_text("wrong\n")
+    before = content(small.target)
+    assert said(capsys, dataset, "prepare")[2] == [f"{kept}; what was prepared before is as it was"]
+    assert content(small.target) == before
+
+
+@pytest.mark.usefixtures("a_part_a_task")
+def test_only_parts_in_which_something_changed_are_made_anew(small, capsys, tmp_path):
+    dataset = small([patch()])
+    said(capsys, dataset, "prepare")
+    write_task(tmp_path / "origin" / "tasks" / "aa", {"notes.txt": "wrong\n"})
+    assert said(capsys, dataset, "prepare")[2] == ["small: 1 of 4 parts were made anew"]
+    assert sorted(notes(small.target, tmp_path)) == ["a", "aa", "b", "c"]
+    assert [name for name in os.listdir(small.target.parent) if name[0] == "."] == []
+
+
+def test_a_damaged_part_is_made_anew(small, capsys):
+    dataset = small([patch()])
+    said(capsys, dataset, "prepare")
+    before = content(small.target)
+    (part,) = (small.target / "data").iterdir()
+    part.write_bytes(before[f"data/{part.name}"][:-10])
+    (small.target / "provenance.jsonl").write_text("")
+    assert said(capsys, dataset, "prepare")[0] == 0
+    assert content(small.target) == before
+
+
+def test_other_settings_are_seen_and_make_no_task_anew(small, capsys, monkeypatch):
+    dataset = small([patch()])
+    said(capsys, dataset, "prepare")
+    monkeypatch.setattr(prepare_command, "make", None)
+    with (dataset.folder / "dataset.toml").open("a") as file:
+        file.write("[otval]\nnoop_max = 0.25\n")
+    assert said(capsys, dataset, "prepare")[0] == 0
+    assert load_dataset(small.target).settings.noop_max == 0.25
+
+
+def test_images_are_replaced_as_dataset_toml_says(small, capsys, tmp_path):
+    dataset = small()
+    with (dataset.folder / "dataset.toml").open("a") as file:
+        file.write('[otval.images]\n"debian:bookworm-slim" = "mirror.example/debian@sha256:00"\n')
+    assert said(capsys, dataset, "prepare")[1][0] == "image-map (image): 3 tasks"
+    task = source_of(small.target).folder("a", tmp_path / "out")
+    assert "FROM mirror.example/debian@sha256:00\n" in (task / "environment" / "Dockerfile").read_text()
+    assert 'image-map = "image"' in (task / "task.toml").read_text()
+    assert not load_dataset(small.target).findings
+    before = content(small.target)
+    text = (dataset.folder / "dataset.toml").read_text()
+    (dataset.folder / "dataset.toml").write_text(text.replace("sha256:00", "sha256:01"))
+    said(capsys, dataset, "prepare")
+    assert content(small.target).keys() != before.keys()
+    (dataset.folder / "dataset.toml").write_text(text.replace("bookworm", "trixie"))
+    assert "error: image-map: no task needs it" in said(capsys, dataset, "prepare")[1][-2]
+
+
+def test_two_at_once_do_not_make_the_same_dataset(small, capsys):
+    dataset = small([patch()])
+    with making.preparing(small.target):
+        (said_so,) = said(capsys, dataset, "prepare")[2]
+    assert said_so == "error: another process prepares small now: wait for it, or end it"
+
+
+def test_a_full_disk_is_told_in_one_line(small, capsys, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/place/part")
+
+    monkeypatch.setattr(making, "_sync", full)
+    status, _, err = said(capsys, small([patch()]), "prepare")
+    assert (status, err) == (1, ["error: /place/part: No space left on device: nothing is kept"])
 
 
 def test_another_patch_makes_all_anew(small, capsys):
@@ -144,7 +234,37 @@ def test_the_diff_shows_what_patches_change(small, capsys):
         '+spelling = "spelling"',
     ]
     assert said(capsys, small([patch()]), "diff", "b")[1] == []
-    assert said(capsys, small([patch()]), "diff", "nothing")[2] == ["error: small has no task 'nothing'"]
+    assert said(capsys, small([patch()]), "diff", "nothing")[2] == ["error: the source has no task 'nothing'"]
+
+
+def test_tasks_that_are_chosen(small, capsys, tmp_path):
+    dataset = small([patch("other", old="absent"), patch()])
+    status, out, _ = said(capsys, dataset, "prepare", "--only", "c", "a", "--limit", "1")
+    assert (status, out[-1]) == (0, "small: 1 tasks, 0 refused, 0 errors")
+    assert notes(small.target, tmp_path) == {"a": "right"}
+    status, _, err = said(capsys, dataset, "prepare", "--only", "b", "z\x1b")
+    assert (status, err) == (4, ["error: the source has no task 'z\\\\x1b'"])
+    assert notes(small.target, tmp_path) == {"a": "right"}
+    assert said(capsys, dataset, "check", "--only", "b")[0] == 0
+    assert said(capsys, dataset, "check", "--limit", "-1") == (
+        4,
+        [],
+        ["error: --limit is a number of tasks, 0 or more"],
+    )
+
+
+def test_runtimes_that_the_dataset_named_stay_named(small, capsys):
+    dataset = small()
+    said(capsys, dataset, "prepare")
+    line = f'tools-{"1" * 12} = "sha256:{"a" * 64}"'
+    (small.target / "dataset.toml").write_text(f"[dataset]\n[otval.runtimes]\n{line}\n")
+    assert said(capsys, dataset, "prepare")[0] == 0
+    now = (small.target / "dataset.toml").read_text()
+    assert 'name = "org/small"' in now and line in now
+    with (dataset.folder / "dataset.toml").open("a") as file:
+        file.write("[otval]\nruntimes = 1\n")
+    assert "cannot take a table [otval.runtimes]" in said(capsys, dataset, "prepare")[2][0]
+    assert (small.target / "dataset.toml").read_text() == now
 
 
 def test_records_that_give_no_task_are_told_with_their_reason(small, capsys, monkeypatch):
@@ -155,7 +275,7 @@ def test_records_that_give_no_task_are_told_with_their_reason(small, capsys, mon
         name = "bad name"
 
     found = [Refused("row 7", "cut-ids", "ids end at a blank"), tasks[0], Bad(), *tasks[1:]]
-    monkeypatch.setattr(PatchedDataset, "tasks", lambda self, recipe: found)
+    monkeypatch.setattr(dataset_module, "harbor_tasks", lambda path: found)
     status, out, _ = said(capsys, dataset, "prepare")
     assert status == 0
     assert out[:4] == [
@@ -169,7 +289,7 @@ def test_records_that_give_no_task_are_told_with_their_reason(small, capsys, mon
 def test_two_tasks_of_one_name_are_refused(small, capsys, monkeypatch):
     dataset = small()
     tasks = list(dataset.tasks_of_source())
-    monkeypatch.setattr(PatchedDataset, "tasks", lambda self, recipe: [tasks[0], *tasks])
+    monkeypatch.setattr(dataset_module, "harbor_tasks", lambda path: [tasks[0], *tasks])
     assert said(capsys, dataset, "prepare")[0] == 1
 
 
@@ -240,7 +360,66 @@ def test_files_of_the_hub(small, capsys, any_hub, tmp_path):
     assert "does not match its checksum" in said(capsys, other, "fetch")[2][0]
 
 
+def test_files_of_the_hub_by_a_pattern(small, capsys, any_hub, tmp_path):
+    said(capsys, small(), "prepare")
+    (part,) = (small.target / "data").glob("*.parquet")
+    files = {"data/train-0.parquet": part.read_bytes(), "data/other.txt": b"no tasks", "README.md": b"x"}
+    repository = any_hub.add("datasets/org/set", files)
+    source = f'kind = "huggingface"\nrepository = "org/set"\nrevision = "{repository.sha()}"\nfiles = ["data/{{}}"]'
+    dataset = small(source=source.format("train-*.parquet"))
+    assert said(capsys, dataset, "fetch") == (0, ["small: fetched"], [])
+    (kept,) = (small.root / "ws" / "datasets" / ".sources" / "small").iterdir()
+    assert [path.name for path in (kept / "data" / "data").iterdir()] == ["train-0.parquet"]
+    assert said(capsys, small(source=source.format("test-*")), "fetch")[2] == [
+        f"error: org/set has no file data/test-* at {repository.sha()[:12]}"
+    ]
+
+
+def test_a_dataset_of_the_hub_without_a_revision_is_not_fetched(small, capsys):
+    dataset = small(source='kind = "huggingface"\nrepository = "org/set"\nfiles = ["data/*.parquet"]')
+    assert said(capsys, dataset, "status")[1][0] == "source: not fetched"
+    assert said(capsys, dataset, "fetch")[2] == [
+        "error: no revision is pinned: write `revision` into [otval.source], "
+        "a commit of https://huggingface.co/datasets/org/set/commits/main"
+    ]
+
+
 def test_links_of_a_packed_task_stay_links(small, capsys):
     os.symlink("/etc/passwd", small.root / "origin" / "tasks" / "a" / "link")
     said(capsys, small(), "prepare", "--folders")
     assert os.readlink(small.target / "tasks" / "a" / "link") == "/etc/passwd"
+
+
+def test_what_a_patch_reads_is_part_of_the_recipe(small):
+    idle = Patch("p", "f", lambda task: None, lambda task: False)
+    recipes = {small([replace(idle, inputs=lambda text=text: text)]).recipe for text in "ab"}
+    assert len(recipes) == 2
+
+
+def test_a_process_of_its_own_makes_tasks_with_patches_that_parse_dockerfiles(small, tmp_path):
+    """BuildKit's parser is Go's: a child of a process that has loaded it may hang, so none may have when it forks."""
+    script = small([]).folder / "patch.py"
+    script.write_text(
+        "import sys\n"
+        "from pytest_otval.sources.dataset import PatchedDataset\n"
+        "from pytest_otval.sources.library import package_lists\n"
+        "assert 'dockerfile' not in sys.modules\n"
+        "raise SystemExit(PatchedDataset(__file__, [package_lists()]).main())\n"
+    )
+    for name in ("a", "b"):
+        write_task(tmp_path / "origin/tasks" / name, {DOCKERFILE: "FROM debian:12\nRUN apt-get install -y git\n"})
+    done = subprocess.run(
+        [sys.executable, script, "prepare"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OT_WORKSPACE": str(tmp_path / "ws")},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0] == "package-lists (docker-apt-no-lists): 2 tasks"
+
+
+def test_a_process_that_has_loaded_it_makes_them_alone(small, capsys, monkeypatch):
+    monkeypatch.setattr(making, "may_fork", lambda: False)
+    monkeypatch.setattr(making, "ProcessPoolExecutor", None)
+    assert said(capsys, small([patch()]), "prepare")[0] == 0

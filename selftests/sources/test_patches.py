@@ -6,7 +6,7 @@ import pytest
 
 from pytest_otval.core import OtvalUsageError
 from pytest_otval.sources.editor import PatchError, TaskEditor, set_in
-from pytest_otval.sources.patches import Patch, apply, checked, unused
+from pytest_otval.sources.patches import Patch, apply, checked, in_order, unused
 from selftests.checks.conftest import write_task
 
 
@@ -76,6 +76,49 @@ def test_names_of_patches_are_checked():
 
 def test_a_patch_that_no_task_needs_is_told():
     assert unused([patch("a"), patch("b")], {"a": 3})[0].startswith("b: no task needs it")
+
+
+def test_a_patch_that_fails_leaves_the_task_as_it_was(task):
+    def change(editor):
+        editor.write("notes.txt", "new\n")
+        editor.write("notes.txt", "newer\n", executable=True)
+        editor.write("deep/down/new.txt", "new\n")
+        editor.remove("instruction.md")
+        editor.make_executable("task.toml")
+        editor.replace("notes.txt", "absent", "x")
+
+    os.mkfifo(task.folder / "pipe")
+    (task.folder / "link").symlink_to("notes.txt")
+    before = task.content()
+    assert "stands there 0 times" in apply(task, [Patch("p", "f", change, lambda task: True)]).trouble[0]
+    assert task.content() == before
+    over = Patch("p", "f", lambda task: [task.write(path, "x") for path in ("pipe", "link")], lambda task: True)
+    assert "is still needed" in apply(task, [over]).trouble[0]
+    assert task.content() == before
+    assert [path.name for path in task.folder.parent.iterdir()] == ["one"]
+
+
+def test_a_patch_that_conflicts_is_taken_back(task):
+    apply(task, [patch(), patch("again", old="right", new="better")])
+    assert task.text("notes.txt") == "right\n"
+
+
+def test_a_folder_is_no_file(task):
+    for change in (lambda task: task.write("tests", "x"), lambda task: task.remove("tests")):
+        assert "tests is a folder" in apply(task, [Patch("p", "f", change, lambda task: True)]).trouble[0]
+
+
+def test_patches_in_order_may_change_each_others_files(task):
+    first, second, third = in_order(
+        [patch(), patch("b", old="right", new="better"), patch("c", old="better", new="best")]
+    )
+    assert (first.after, second.after, third.after) == ((), ("spelling",), ("spelling", "b"))
+    assert apply(task, checked([first, second, third])).applied == ["spelling", "b", "c"]
+
+
+def test_a_patch_may_be_for_some_tasks_alone(task):
+    assert apply(task, [patch().only("two")]).applied == []
+    assert apply(task, [patch().only("one")]).applied == ["spelling"]
 
 
 def test_links_and_pipes_of_a_task_are_not_followed(task, tmp_path):

@@ -18,6 +18,7 @@ LINES = st.lists(
             "settings_digest": st.sampled_from("s~"),
             "verdict": st.sampled_from(["pass", "fail", "error", "n/a"]),
             "kind": st.sampled_from(["result", "result", "trial"]),
+            "attempts": st.sampled_from([None, {"count": 3}]),
             "time": st.integers(0, 10**6).map(str),
             "torn": st.sampled_from([False, False, False, True]),
         }
@@ -36,13 +37,13 @@ def write(path: Path, lines) -> None:
         file.write('{"v": 1, "kind": "result", "id": "a"')
 
 
-@given(lines=LINES, cut=st.integers(0, 20), wanted=st.tuples(*map(st.sampled_from, ("ab", "12", ["", "x"]))))
-def test_the_latest_that_is_no_error_counts(tmp_path_factory, lines, cut, wanted):
+@given(lines=LINES, cut=st.integers(0, 20), wanted=st.tuples(*map(st.sampled_from, ("ab", "12", ["", "x"], [1, 3]))))
+def test_the_latest_that_is_no_error_and_over_as_many_attempts_counts(tmp_path_factory, lines, cut, wanted):
     root = tmp_path_factory.mktemp("runs")
     write(root / "one" / "ledger" / "main.jsonl", lines[:cut])
     write(root / "two" / "ledger" / "gw0.jsonl", lines[cut:])
     earlier = EarlierAnswers([root / "one", root / "two", root / "none"], "s")
-    id, digest, inputs = wanted
+    id, digest, inputs, count = wanted
     right = [
         line
         for line in lines
@@ -53,8 +54,10 @@ def test_the_latest_that_is_no_error_counts(tmp_path_factory, lines, cut, wanted
     ]
     of_task = [line for line in right if (line["id"], line["task_digest"]) == (id, digest)]
     assert earlier.has_some(id, digest) is bool(of_task)
-    expected = max((line for line in of_task if line["inputs"] == inputs), key=lambda line: line["time"], default=None)
-    found = earlier.of(id, digest, inputs)
+    attempts = {"count": 3} if count == 3 else None
+    same = [line for line in of_task if (line["inputs"], line["attempts"]) == (inputs, attempts)]
+    expected = max(same, key=lambda line: line["time"], default=None)
+    found = earlier.of(id, digest, inputs, count)
     assert (found is None) is (expected is None)
     if found is not None:
         assert found[1]["time"] == expected["time"]

@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 import tomlkit
@@ -98,7 +99,7 @@ def repository_files(task: RepositoryTask) -> Files:
     }
     ids = {key: list(getattr(task.tests, key)) for key in ("run", "fail_to_pass", "pass_to_pass", "selected")}
     files = {
-        "task.toml": text(tomlkit.dumps(_task_toml(task))),
+        "task.toml": text(_task_toml(task)),
         "instruction.md": text(task.instruction),
         "environment/Dockerfile": text(task.dockerfile),
         **under("environment", task.build_files),
@@ -133,15 +134,21 @@ def _pattern(path: str) -> str:
     return _GLOB.sub(r"[\1]", path)
 
 
-def _task_toml(task: RepositoryTask) -> dict[str, Any]:
-    return {
-        "schema_version": "1.4",
-        "metadata": dict(task.metadata),
-        "agent": {"timeout_sec": task.agent_seconds},
+def _task_toml(task: RepositoryTask) -> str:
+    rest = _settings(task.agent_seconds, task.verifier_seconds, task.build_seconds, task.network, task.workdir)
+    return f'schema_version = "1.4"\n\n{tomlkit.dumps({"metadata": dict(task.metadata)})}\n{rest}'
+
+
+@lru_cache(maxsize=8)
+def _settings(agent: float, verifier: float, build: float, network: Network, workdir: str) -> str:
+    """Return the tables of task.toml that most tasks of a source have in common."""
+    tables = {
+        "agent": {"timeout_sec": agent},
         "verifier": {
             "environment_mode": "separate",
-            "timeout_sec": task.verifier_seconds,
-            "collect": [{"command": _COLLECT.format(workdir=shlex.quote(task.workdir))}],
+            "timeout_sec": verifier,
+            "collect": [{"command": _COLLECT.format(workdir=shlex.quote(workdir))}],
         },
-        "environment": {"build_timeout_sec": task.build_seconds, "network_mode": task.network},
+        "environment": {"build_timeout_sec": build, "network_mode": network},
     }
+    return tomlkit.dumps(tables)

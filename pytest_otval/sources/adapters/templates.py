@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-from pytest_otval.sources.release_task import fill
+from pytest_otval.sources.releases.task import fill
 
 __all__ = ["fill", "read_data"]
 

@@ -25,6 +25,8 @@ from pytest_otval.task.packed.unpack import DamagedError, Entry
 
 NAMES = "path"
 TASKS = "task_binary"
+NOTES = "otval"
+"""Key of a text about the tasks, in the file's own metadata."""
 
 _READ_AHEAD = 1024 * 1024
 
@@ -117,6 +119,15 @@ class _Cursor:
 def open_parquet(file: Path) -> parquet.ParquetFile:
     """Open a file so that a group is read in pieces: foreign files can have one group of gigabytes."""
     return parquet.ParquetFile(file, buffer_size=_READ_AHEAD, pre_buffer=False, page_checksum_verification=True)
+
+
+def parquet_notes(file: Path) -> str:
+    """Return the text about its tasks that a file was written with; "" where it has none. Raises OtvalUsageError."""
+    try:
+        with as_damage(), open_parquet(file) as opened:
+            return bytes((opened.metadata.metadata or {}).get(NOTES.encode(), b"")).decode()
+    except (DamagedError, OSError) as error:
+        raise unusable(file, error) from None
 
 
 def _names(file: Path) -> list[str | None]:

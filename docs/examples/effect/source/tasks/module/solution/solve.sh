@@ -1,0 +1,2 @@
+#!/bin/bash
+cd /app && git apply /solution/fix.patch
