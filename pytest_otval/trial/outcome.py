@@ -65,12 +65,12 @@ class TrialOutcome:
     evidence: Path
     """Folder with the logs of its phases and what it left below /logs, as Harbor lays them out."""
     steps: list[StepOutcome] = field(default_factory=list)
+    side: Side = "high"
+    """The agent's: ``low``: the highest score is expected of it, else the lowest."""
     version: str = ""
     """The agent's."""
     model: str = ""
     """That drives the agent; empty for none."""
-    side: Side = "high"
-    """The agent's: ``low``: the highest score is expected of it, else the lowest."""
     runtime: str = ""
     """The agent's, as the ledger names it; empty for none."""
     seconds: dict[str, float] = field(default_factory=dict)

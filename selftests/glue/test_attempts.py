@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import scipy.stats  # noqa: F401  (pytester forgets what a run imported, and numpy cannot be imported twice)
 
 from pytest_otval.core import OtvalUsageError, node_id
 from pytest_otval.glue.units import unit_of
