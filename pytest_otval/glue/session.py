@@ -27,6 +27,7 @@ from pytest_otval.glue.plan import ENGINE, OUT, PLAN, Plan
 from pytest_otval.glue.requirements import require_models
 from pytest_otval.glue.resuming import command_of, run_to_resume
 from pytest_otval.glue.selection import Selection, split
+from pytest_otval.glue.submit_options import runs_elsewhere
 from pytest_otval.glue.teacher_options import require_teacher
 from pytest_otval.ledger import write_run
 from pytest_otval.task.source import FolderSource
@@ -162,7 +163,8 @@ def prepare(config: pytest.Config) -> None:
         workspace = Workspace.from_environment()
         profile = load_profile(options.cluster_name(config), config.rootpath)
         chosen_sources(profile, extensions.image_sources(config, profile, workspace.images, offline=True))
-        if not config.option.collectonly and not config.getoption("--otval-prepare-contract"):
+        here = not (runs_elsewhere(config) or config.getoption("--otval-prepare-contract"))
+        if here and not config.option.collectonly:
             require_models(config, profile)
     except OtvalUsageError as error:
         raise options.as_usage_error(error) from None

@@ -109,13 +109,10 @@ class Session:
         """Run a command of the latest answer; ``call`` is the id of its tool call. Raises StopAttempt, Conclusion."""
         left = self._left()
         try:
-            ran = self._shell.run(command, min(COMMAND_SECONDS, left))
-        except OutOfSpaceError:
+            ran = self._ran(command, left)
+        except StopAttempt:
             self._note(Step(command=command))
-            raise StopAttempt("storage") from None
-        finally:
-            self.record.memory_kills = self._shell.memory_kills
-        self.record.left_alive = self._shell.left_alive
+            raise
         output = shortened(ran.output)
         self._note(Step(command, output, ran.status, ran.timed_out, command_seconds=ran.seconds))
         facts = {"status": ran.status, "seconds": round(ran.seconds, 4), "timed_out": ran.timed_out}
@@ -125,7 +122,15 @@ class Session:
 
     def look(self, command: str) -> str:
         """Return the output of a command of the agent's own. Raises StopAttempt, Conclusion."""
-        return self._shell.run(command, min(COMMAND_SECONDS, self._left())).output
+        return self._ran(command, self._left()).output
+
+    def _ran(self, command: str, left: float) -> Ran:
+        try:
+            return self._shell.run(command, min(COMMAND_SECONDS, left))
+        except OutOfSpaceError:
+            raise StopAttempt("storage") from None
+        finally:
+            self.record.memory_kills, self.record.left_alive = self._shell.memory_kills, self._shell.left_alive
 
     def malformed(self, why: str) -> None:
         """Note that the latest answer, or a call of it, could not be understood."""

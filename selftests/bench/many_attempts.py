@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from pytest_otval.ledger import read_ledger
-from selftests.fakes import make_task
+from selftests.fakes import TOML, make_task
 from selftests.llm.server import Running
 
 REPOSITORY = Path(__file__).parents[2]
@@ -53,7 +53,7 @@ def watch(controller: int, server: int, used: dict[tuple[int, float], tuple[str,
 def main(attempts: int, commands: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        make_task(root, test=TEST, files={"instruction.md": "write the answer\n"})
+        make_task(root, test=TEST, toml=TOML.replace("30.0", "600.0"), files={"instruction.md": "write the answer\n"})
         profile = (REPOSITORY / "clusters" / "local.toml").read_text()
         (root / "clusters").mkdir()
         per_core = -(-attempts // (os.cpu_count() or 1))

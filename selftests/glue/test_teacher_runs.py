@@ -245,3 +245,15 @@ def test_no_key_is_left_anywhere(project):
     for path in project.root.rglob("*"):
         if path.is_file() and "images" not in path.parts:
             assert KEY.encode() not in path.read_bytes(), path
+
+
+def test_an_agent_of_a_plugin(project):
+    """The one of docs/plugins.md."""
+    more = ("-p", "otval_one_line", "--otval-agent=one-line")
+    status, text = project.run(*project.teach("long", 1), *more)
+    assert status == 0, text
+    ((line,),) = project.results().values()
+    facts = line["trajectory"]
+    assert (line["class"], facts["finish"], facts["statistics"]["commands"]) == ("unsolved", "submitted", 1)
+    kept = dict(files(project.outs[-1], line["evidence"]))
+    assert json.loads(kept["agent/trajectory.json"])["agent"]["name"] == "one-line"

@@ -94,6 +94,12 @@ def test_storage(tmp_path):
     assert [(step.command, step.status) for step in session.record.steps] == [("fill", None)]
 
 
+def test_storage_at_a_look_of_the_agent(tmp_path):
+    session = session_of(ScriptedChat([]), Place(tmp_path, lambda line: Answer("storage", None)))
+    assert stopped_by(session, lambda one: one.look("uname")) == "storage"
+    assert session.record.steps == []
+
+
 def test_the_first_step_of_an_answer_has_what_the_answer_took(place):
     reply = said("think", call({"command": "a"}), call({"command": "b"}, id="c2"), reasoning_content="deep")
     session = session_of(ScriptedChat([reply]), place)

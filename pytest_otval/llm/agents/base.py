@@ -115,4 +115,8 @@ def used_by(record: Record, model: str) -> dict[str, Any]:
         "n_output_tokens": tokens["completion_tokens"],
         "cost_usd": tokens["usd"] if record.usages else None,
     }
-    return {**used, "model_usage": {model: used}, "metadata": {"finish": record.finish}}
+    return {
+        **used,
+        "model_usage": {model: used},
+        "metadata": {"finish": record.finish, "left_alive": record.left_alive},
+    }
