@@ -14,6 +14,7 @@ from pytest_otval import hookspecs
 from pytest_otval.glue import collect, extensions, guard, options, outcome
 from pytest_otval.glue.contracting import Kept, require_all_collected
 from pytest_otval.glue.crash import report_killed_item
+from pytest_otval.glue.interrupt import Interrupt
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN
 from pytest_otval.glue.remembered import TellRemembered
 from pytest_otval.glue.reports import register_reports
@@ -77,6 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[TALLY] = tally = outcome.Tally()
     config.pluginmanager.register(pass_over := PassOver(), "otval-pass-over")
     config.pluginmanager.register(TellRemembered(config), "otval-remembered")
+    config.pluginmanager.register(Interrupt(), "otval-interrupt")
     if not is_worker(config):
         config.pluginmanager.register(stop := Stop(config, pass_over), "otval-stop")
         config.pluginmanager.register(kept := Kept(config), "otval-contract")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pytest_otval.core import NAME, OtvalUsageError
 from pytest_otval.glue.below import datasets_below
-from pytest_otval.task.dataset import DATASET_TOML
+from pytest_otval.task.dataset import DATASET_TOML, same_settings
 from pytest_otval.task.index import (
     enclosing_dataset,
     has_marker,
@@ -220,12 +220,15 @@ def _prepared(dataset: Path, places: tuple[Path, ...]) -> Path:
     """Return the folder that has the tasks: the dataset's own, else its prepared form in the workspace."""
     if is_prepared(dataset):
         return dataset
+    script = dataset / "patch.py"
+    shown = os.path.relpath(script) if script.is_file() else ""
     for place in places:
         candidate = place / "datasets" / dataset.name
         if candidate != dataset and is_prepared(candidate):
+            if shown and not same_settings(dataset / DATASET_TOML, candidate / DATASET_TOML):
+                why = f"dataset.toml of {dataset.name} was changed since it was prepared"
+                raise UnpreparedError(f"{why}: run `python {shown} prepare`")
             return candidate
-    script = dataset / "patch.py"
-    shown = os.path.relpath(script) if script.is_file() else ""
     how = f"run `python {shown} fetch` and `python {shown} prepare`" if shown else "it has no tasks and no patch.py"
     raise UnpreparedError(f"dataset {dataset.name} is not prepared: {how}")
 

@@ -71,7 +71,9 @@ def sweep(base: Path, remove: Callable[[Path], None]) -> list[str]:
         killed = _kill_sessions(folder / _SESSIONS) if _same_boot(folder / _OWNER) else 0
         if _age(folder / _KEPT) < KEPT_SECONDS:
             continue
-        remove(folder)
+        with suppress(FileNotFoundError):
+            # Others may sweep, too.
+            remove(folder)
         swept.append(f"{folder.name}: {killed} processes killed, folder removed")
     return swept
 
@@ -126,6 +128,10 @@ def _same_boot(path: Path) -> bool:
 
 def _alive(path: Path) -> bool:
     owner = _read_owner(path)
+    if not owner:
+        # A process makes its folder before the file in it; the name says whose it is.
+        pid, start = path.parent.name.split("-")
+        return is_alive(int(pid), int(start))
     if owner.get("boot") != boot_id():
         return False
     try:

@@ -10,11 +10,13 @@ raise SystemExit(PatchedDataset(__file__, [safe_repairs(), reward_guard()]).main
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -26,6 +28,7 @@ from pytest_otval.sources.adapters.base import Refused
 from pytest_otval.sources.adapters.registry import make_adapter
 from pytest_otval.sources.editor import TaskEditor
 from pytest_otval.sources.files import SourceError
+from pytest_otval.sources.library import pinned_bases
 from pytest_otval.sources.making import recipe_digest
 from pytest_otval.sources.origin import Recipe, fetch, fetched, is_fetched, read_recipe
 from pytest_otval.sources.parts import Raw, Tasks
@@ -54,7 +57,7 @@ class PatchedDataset:
 
     def __init__(self, script: str, patches: Sequence[Patch] = (), workspace: Workspace | None = None) -> None:
         self.folder = Path(script).resolve().parent
-        self.patches = patches
+        self.patches = self._given = tuple(patches)
         self._workspace = workspace
 
     @property
@@ -84,7 +87,7 @@ class PatchedDataset:
         """
         arguments = self._parser().parse_args(argv)
         try:
-            self.patches = checked(self.patches)
+            self.patches = checked([*self._given, *self._image_map()])
             status: int = arguments.carry_out(arguments)
         except OtvalUsageError as error:
             print(f"error: {error}", file=sys.stderr)
@@ -93,6 +96,16 @@ class PatchedDataset:
             print(f"error: {error}", file=sys.stderr)
             return 1
         return status
+
+    def _image_map(self) -> list[Patch]:
+        """Return the patch that puts the images of dataset.toml in the place of others. Raises OtvalUsageError."""
+        images = read_recipe(self.folder).images
+        if not images:
+            return []
+        after = tuple(patch.id for patch in self._given)
+        return [
+            replace(pinned_bases(images), id="image-map", fault="image", after=after, inputs=lambda: json.dumps(images))
+        ]
 
     def _parser(self) -> argparse.ArgumentParser:
         parser = argparse.ArgumentParser(prog="patch.py", description=f"Makes the tasks of {self.name}.")

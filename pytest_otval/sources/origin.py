@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import json
 import shutil
@@ -16,7 +17,7 @@ import tomli
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_otval.core import Conclusion, OtvalUsageError, printable
-from pytest_otval.hub import Hub
+from pytest_otval.hub import Hub, HubFile
 from pytest_otval.images.bases import file_digest
 from pytest_otval.images.locks import write_whole
 from pytest_otval.images.oci import NoAnswerError, RefusedError
@@ -26,7 +27,7 @@ from pytest_otval.sources.fetch import is_fetched as is_file_fetched
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.releases.pairs import PINS, archives_of
 from pytest_otval.sources.upstream import Clone, check_out, clones, fetch_commit, load_pins
-from pytest_otval.task.dataset import DATASET_TOML
+from pytest_otval.task.dataset import DATASET_TOML, OF_SOURCES
 from pytest_otval.task.digest import task_digest
 
 RECORD = "fetched.json"
@@ -57,8 +58,10 @@ class HubSource(_Table):
 
     kind: Literal["huggingface"]
     repository: str
-    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+    revision: Annotated[str, Field(pattern=r"^([0-9a-f]{40})?$")] = ""
+    """Empty: none was chosen yet, and nothing is fetched."""
     files: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Paths; the last part may be a pattern as of a shell."""
     sha256: tuple[str, ...] = ()
     """Of the files, in their order; files that the hub keeps as large ones have theirs there."""
 
@@ -83,6 +86,8 @@ class UpstreamSource(_Table):
 
     kind: Literal["upstream"]
     name: str
+    folder: str = ""
+    """The folder of it that is read."""
 
 
 class IndexSource(_Table):
@@ -112,6 +117,8 @@ class Recipe(BaseModel):
     """Which adapter makes tasks of it."""
     options: dict[str, Any] = {}
     """Of the adapter."""
+    images: dict[str, Annotated[str, Field(min_length=1)]] = {}
+    """Names of images, as tasks have them, and what stands in their place."""
 
 
 def read_recipe(dataset: Path) -> Recipe:
@@ -119,7 +126,7 @@ def read_recipe(dataset: Path) -> Recipe:
     file = dataset / DATASET_TOML
     try:
         ours = tomli.loads(file.read_text(encoding="utf-8")).get("otval", {})
-        return Recipe(**{name: ours[name] for name in ("source", "adapter", "options") if name in ours})
+        return Recipe(**{name: ours[name] for name in OF_SOURCES if name in ours})
     except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError) as error:
         raise OtvalUsageError(f"{file} cannot be read: {error}") from None
     except ValidationError as error:
@@ -182,7 +189,7 @@ def fetched(recipe: Recipe, dataset: Path, folder: Path) -> Fetched:
         clone = _clone(source, folder)
         if problem := clone.problem():
             raise SourceError(f"{clone.path} {problem}: patch.py fetch")
-        return Fetched(clone.path, f"git:{clone.pin.tree}")
+        return Fetched(clone.path / source.folder, f"git:{clone.pin.tree}")
     target = _target(source, folder)
     try:
         digest = json.loads((target / RECORD).read_bytes())["digest"]
@@ -260,13 +267,12 @@ def _archive(source: ArchiveSource, target: Path) -> None:
 
 
 def _hub(source: HubSource, target: Path) -> None:
+    if not source.revision:
+        commits = f"https://huggingface.co/datasets/{source.repository}/commits/main"
+        raise SourceError(f"no revision is pinned: write `revision` into [otval.source], a commit of {commits}")
     try:
         hub = Hub(source.repository, source.revision)
-        for number, path in enumerate(source.files):
-            above, _, name = path.rpartition("/")
-            known = hub.files(above).get(name)
-            if known is None:
-                raise SourceError(f"{source.repository} has no file {printable(path)} at {source.revision[:12]}")
+        for number, (path, known) in enumerate(_named(hub, source)):
             place = target / path
             place.parent.mkdir(parents=True, exist_ok=True)
             hub.fetch(path, known.bytes, place)
@@ -275,6 +281,21 @@ def _hub(source: HubSource, target: Path) -> None:
                 raise SourceError(f"{source.repository}/{printable(path)} does not match its checksum")
     except (OtvalUsageError, Conclusion) as error:
         raise SourceError(str(error)) from None
+
+
+def _named(hub: Hub, source: HubSource) -> Iterator[tuple[str, HubFile]]:
+    """Yield the files that are wanted. Raises SourceError where a name or pattern has none."""
+    for path in source.files:
+        above, _, pattern = path.rpartition("/")
+        there = hub.files(above)
+        # What is called like a pattern is meant itself.
+        names = [pattern] if pattern in there else fnmatch.filter(sorted(there), pattern)
+        if not names:
+            raise SourceError(f"{source.repository} has no file {printable(path)} at {source.revision[:12]}")
+        for name in names:
+            if "/" in name or name in (".", ".."):
+                raise SourceError(f"{source.repository} has a file that is called {printable(name)}")
+            yield f"{above}/{name}" if above else name, there[name]
 
 
 _BRING: dict[str, Callable[[Any, Path], None]] = {"git": _git, "archive": _archive, "huggingface": _hub}

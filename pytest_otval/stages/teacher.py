@@ -38,7 +38,7 @@ def answer(machine: Machine, question: Question) -> StageResult:
     watching = WatchingSandbox(machine.sandbox)
 
     def bench() -> Bench:
-        return replace(machine.bench(), sandbox=watching)
+        return replace(machine.bench(), sandbox=watching, share=machine.profile.budget.attempts_per_core)
 
     result = trial_stage(machine, question, agent, declared_scope(machine, question), bench)
     told = _told(result, agent.records, watching.seen, chat)

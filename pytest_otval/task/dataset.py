@@ -31,7 +31,7 @@ MAX_TOML_BYTES = 16 * 1024 * 1024
 ACCEPTED_KEYS = ("reason", "owner", "expires")
 KNOWN_BAD_KEYS = (*ACCEPTED_KEYS, "stages")
 
-OF_SOURCES = ("source", "adapter", "options")
+OF_SOURCES = ("source", "adapter", "options", "images")
 """Keys of [otval] that say how the tasks are made; they change no verdict, and ``sources.origin`` reads them."""
 
 DIGEST = re.compile(r"sha256:[a-f0-9]{64}")
@@ -128,6 +128,22 @@ def load_dataset(folder: Path, today: datetime.date | None = None) -> Dataset:
     if not NAME.fullmatch(folder.name):
         reader.say("ds-name", Severity.ERROR, (), f"the folder name {folder.name!r} cannot stand in a node id")
     return Dataset(folder, folder.name, settings, tuple(reader.findings))
+
+
+def same_settings(first: Path, second: Path) -> bool:
+    """Whether two dataset.toml say the same, but for runtimes, which runs add; a wrong one says what no other does."""
+    try:
+        return _without_runtimes(first) == _without_runtimes(second)
+    except (OSError, NotReadableError, ValueError, RecursionError):
+        return False
+
+
+def _without_runtimes(path: Path) -> dict[str, Any]:
+    data = tomli.loads(read_regular(path, MAX_TOML_BYTES).decode())
+    ours = data.get("otval")
+    if isinstance(ours, dict):
+        ours.pop(TABLE, None)
+    return data
 
 
 def harbor_lint(metadata: Any) -> Mapping[str, Any]:

@@ -43,7 +43,8 @@ def run_trial(
     evidence.mkdir(parents=True, exist_ok=True)
     trial = _Trial(bench, task, image, agent, settings, outcome, folder, conditions, isolation)
     try:
-        with bench.admission.grant(Need.of([limits_of(one) for one in environments_of(task)])) as granted:
+        limits = [limits_of(one) for one in environments_of(task)]
+        with bench.admission.grant(Need.of(limits, bench.share)) as granted:
             outcome.seconds["waited"] = granted.waited
             with outcome.timed("total"):
                 trial.run()

@@ -41,6 +41,9 @@ def answer(stage):
         if reason == "hold":
             hold(Path(headline))
             reason = "expected"
+        if reason == "lose-interrupt":
+            Lost()
+            reason = "expected"
         if reason == "eat-once":
             eat_once(Path(headline))
             reason = "expected"
@@ -62,6 +65,13 @@ def hold(path):
         file.write(f"{os.environ.get('SLURMD_NODENAME')} {os.environ.get('SLURM_JOB_ID')}\n")
     while not path.with_suffix(".go").exists():
         time.sleep(0.1)
+
+
+class Lost:
+    """Python drops what is raised here."""
+
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def eat_once(path):

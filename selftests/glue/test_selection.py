@@ -1,6 +1,7 @@
 """What arguments select, from anywhere."""
 
 import os
+import shutil
 
 import pytest
 
@@ -176,6 +177,23 @@ def test_an_unprepared_dataset_is_refused_with_the_commands(project):
     assert project.run("datasets/demo").refusal == (
         "dataset demo is not prepared: run `python datasets/demo/patch.py fetch` and "
         "`python datasets/demo/patch.py prepare`"
+    )
+
+
+def test_settings_that_changed_since_the_dataset_was_prepared_are_not_overlooked(project, tmp_path, monkeypatch):
+    workspace = tmp_path / "ws"
+    monkeypatch.setenv("OT_WORKSPACE", str(workspace))
+    prepared = project.dataset("demo")
+    shutil.copytree(prepared, workspace / "datasets" / "demo")
+    shutil.rmtree(prepared / "tasks")
+    (prepared / "patch.py").touch()
+    with (workspace / "datasets" / "demo" / "dataset.toml").open("a") as file:
+        file.write('[otval.runtimes]\npython-0123456789ab = "sha256:00"\n')
+    assert project.run("datasets/demo", "--co").status == 0
+    with (prepared / "dataset.toml").open("a") as file:
+        file.write("noop_max = 0.5\n")
+    assert project.run("datasets/demo", "--co").refusal == (
+        "dataset.toml of demo was changed since it was prepared: run `python datasets/demo/patch.py prepare`"
     )
 
 

@@ -48,6 +48,27 @@ def test_folder_of_a_living_owner_stays(tmp_path):
     assert own.folder.exists()
 
 
+def test_two_sweep_at_once(tmp_path):
+    """What another one removes meanwhile is no error."""
+
+    def slower(folder):
+        shutil.rmtree(folder)
+        shutil.rmtree(folder)
+
+    leftover(tmp_path, owner=DEAD)
+    leftover(tmp_path, "124-5", DEAD)
+    assert len(sweep(tmp_path, slower)) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("owner", [None, "", "{"])
+def test_folder_of_which_the_owner_is_not_written_yet_stays(tmp_path, owner):
+    """Another process may look between the folder and its file: the folder's name says whose it is."""
+    folder = leftover(tmp_path, f"{os.getpid()}-{start_ticks(os.getpid())}", owner)
+    assert sweep(tmp_path, shutil.rmtree) == []
+    assert folder.exists()
+
+
 @pytest.mark.parametrize(
     "owner",
     [

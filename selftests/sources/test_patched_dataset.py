@@ -164,6 +164,24 @@ def test_other_settings_are_seen_and_make_no_task_anew(small, capsys, monkeypatc
     assert load_dataset(small.target).settings.noop_max == 0.25
 
 
+def test_images_are_replaced_as_dataset_toml_says(small, capsys, tmp_path):
+    dataset = small()
+    with (dataset.folder / "dataset.toml").open("a") as file:
+        file.write('[otval.images]\n"debian:bookworm-slim" = "mirror.example/debian@sha256:00"\n')
+    assert said(capsys, dataset, "prepare")[1][0] == "image-map (image): 3 tasks"
+    task = source_of(small.target).folder("a", tmp_path / "out")
+    assert "FROM mirror.example/debian@sha256:00\n" in (task / "environment" / "Dockerfile").read_text()
+    assert 'image-map = "image"' in (task / "task.toml").read_text()
+    assert not load_dataset(small.target).findings
+    before = content(small.target)
+    text = (dataset.folder / "dataset.toml").read_text()
+    (dataset.folder / "dataset.toml").write_text(text.replace("sha256:00", "sha256:01"))
+    said(capsys, dataset, "prepare")
+    assert content(small.target).keys() != before.keys()
+    (dataset.folder / "dataset.toml").write_text(text.replace("bookworm", "trixie"))
+    assert "error: image-map: no task needs it" in said(capsys, dataset, "prepare")[1][-2]
+
+
 def test_two_at_once_do_not_make_the_same_dataset(small, capsys):
     dataset = small([patch()])
     with making.preparing(small.target):
@@ -340,6 +358,30 @@ def test_files_of_the_hub(small, capsys, any_hub, tmp_path):
     assert notes(small.target, tmp_path) == {"a": "wrong", "b": "fine", "c": "wrong"}
     other = small(source=f'{source}\nsha256 = ["{"0" * 64}"]')
     assert "does not match its checksum" in said(capsys, other, "fetch")[2][0]
+
+
+def test_files_of_the_hub_by_a_pattern(small, capsys, any_hub, tmp_path):
+    said(capsys, small(), "prepare")
+    (part,) = (small.target / "data").glob("*.parquet")
+    files = {"data/train-0.parquet": part.read_bytes(), "data/other.txt": b"no tasks", "README.md": b"x"}
+    repository = any_hub.add("datasets/org/set", files)
+    source = f'kind = "huggingface"\nrepository = "org/set"\nrevision = "{repository.sha()}"\nfiles = ["data/{{}}"]'
+    dataset = small(source=source.format("train-*.parquet"))
+    assert said(capsys, dataset, "fetch") == (0, ["small: fetched"], [])
+    (kept,) = (small.root / "ws" / "datasets" / ".sources" / "small").iterdir()
+    assert [path.name for path in (kept / "data" / "data").iterdir()] == ["train-0.parquet"]
+    assert said(capsys, small(source=source.format("test-*")), "fetch")[2] == [
+        f"error: org/set has no file data/test-* at {repository.sha()[:12]}"
+    ]
+
+
+def test_a_dataset_of_the_hub_without_a_revision_is_not_fetched(small, capsys):
+    dataset = small(source='kind = "huggingface"\nrepository = "org/set"\nfiles = ["data/*.parquet"]')
+    assert said(capsys, dataset, "status")[1][0] == "source: not fetched"
+    assert said(capsys, dataset, "fetch")[2] == [
+        "error: no revision is pinned: write `revision` into [otval.source], "
+        "a commit of https://huggingface.co/datasets/org/set/commits/main"
+    ]
 
 
 def test_links_of_a_packed_task_stay_links(small, capsys):

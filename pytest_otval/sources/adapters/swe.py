@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict, Field, StringConstraints
 from pydantic.dataclasses import dataclass
 
+from pytest_otval.sources.adapters import scale_swe
 from pytest_otval.sources.adapters.base import Outcome, Record, RefusalError, convert_all
 from pytest_otval.sources.adapters.diffs import ChangedFile, paths_of, read_patch
 from pytest_otval.sources.adapters.fields import match_of, text_of, texts_of
@@ -24,7 +25,7 @@ from pytest_otval.sources.adapters.repository_task import (
     repository_files,
 )
 from pytest_otval.sources.adapters.rows import Row, read_rows
-from pytest_otval.sources.files import Files
+from pytest_otval.sources.files import Files, text
 
 IMAGE_COLUMNS = ("docker_image", "image_name", "image", "image_url", "environment")
 """Where sources name a row's image; the first that is there counts."""
@@ -38,7 +39,12 @@ _IMAGE = re.compile(
 )
 _REPO = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
-AbsolutePath = Annotated[str, StringConstraints(pattern=r"^(/[A-Za-z0-9._-]+)+$")]
+_FOLDER = re.compile(r"(/[A-Za-z0-9._-]+)+")
+AbsolutePath = Annotated[str, StringConstraints(pattern=rf"^{_FOLDER.pattern}$")]
+
+_FIRST = "first.sh"
+_RUN_FIRST = f"COPY {_FIRST} /tmp/{_FIRST}\nRUN bash /tmp/{_FIRST} && rm /tmp/{_FIRST}\n"
+"""Commands that a row says to run in its image before anything else."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
@@ -62,7 +68,7 @@ class Swe:
 
     def convert(self, source: Path) -> Iterator[Outcome]:
         """See ``Adapter``."""
-        return convert_all(self._record(row) for row in read_rows(source, COLUMNS))
+        return convert_all(self._record(row) for row in read_rows(source, COLUMNS | scale_swe.COLUMNS))
 
     def _record(self, row: Row) -> Record:
         name = row.values.get("instance_id")
@@ -71,12 +77,15 @@ class Swe:
         return Record(name, lambda _: self._files(row.values))
 
     def _files(self, row: Mapping[str, Any]) -> Files:
+        row = scale_swe.as_swe(row) if scale_swe.is_scale_swe(row) else row
         fix = text_of(row, "patch", controls=True)
         test_patch = text_of(row, "test_patch", controls=True)
         changed, tests = read_patch(fix, "patch"), read_patch(test_patch, "test_patch")
         fail_to_pass, pass_to_pass, repaired = _ids(row, tests)
         run = files_of([*fail_to_pass, *pass_to_pass])
         fixed_paths, image = paths_of(changed), self._image(row)
+        workdir = match_of(row, "workdir", _FOLDER, "absolute path") if row.get("workdir") else self.workdir
+        first = text_of(row, "pre_commands", controls=True) if row.get("pre_commands") else ""
         facts = {
             "adapter": self.name,
             "instance_id": text_of(row, "instance_id"),
@@ -85,10 +94,12 @@ class Swe:
         }
         return repository_files(
             RepositoryTask(
-                dockerfile=f"FROM {image}\nUSER root\nWORKDIR {self.workdir}\n"
+                dockerfile=f"FROM {image}\nUSER root\nWORKDIR {workdir}\n"
+                f"{_RUN_FIRST if first else ''}"
                 f"# Commits after this one, the fix among them, are no longer in reach.\nRUN {FORGET_HISTORY}\n",
-                workdir=self.workdir,
-                instruction=_instruction(text_of(row, "problem_statement"), self.workdir),
+                build_files={_FIRST: text(ending_in_newline(first))} if first else {},
+                workdir=workdir,
+                instruction=_instruction(text_of(row, "problem_statement"), workdir),
                 fix=ending_in_newline(fix),
                 fixed_paths=fixed_paths,
                 tests=Tests(

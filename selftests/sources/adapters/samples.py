@@ -47,6 +47,25 @@ def row(**changes):
     return {key: value for key, value in values.items() if value is not None}
 
 
+def scale_row(**changes):
+    """A row with the columns of Scale-SWE; a field that is None is left out."""
+    names = ("repo", "base_commit", "test_patch", "docker_image", "FAIL_TO_PASS")
+    values = {
+        **row(instance_id="owner_product_pr1", **dict.fromkeys(names)),
+        "user": "owner",
+        "repo": "product",
+        "parent_commit": COMMIT,
+        "image_url": "example/product:1",
+        "workdir": "/workspace/product",
+        "pre_commands": f"cd /workspace/product\ngit checkout {COMMIT}\n",
+        "f2p_patch": diff("tests/test_product.py", "", TESTS),
+        "f2p_script": "from product import add\n\n\ndef test_sum():\n    assert add(1, 2) == 3\n",
+        "FAIL_TO_PASS": ["test_fail_to_pass.py::test_sum"],
+        **changes,
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
 def write_jsonl(path, rows):
     path.write_text("".join(f"{json.dumps(one)}\n" for one in rows))
     return path

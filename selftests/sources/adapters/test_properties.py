@@ -12,6 +12,8 @@ from pytest_otval.core import NAME, Severity
 from pytest_otval.sources.adapters.base import Converted
 from pytest_otval.sources.adapters.registry import make_adapter
 from pytest_otval.sources.files import publish_folder
+from pytest_otval.sources.raw import ConvertedTask
+from pytest_otval.task.digest import task_digest
 from pytest_otval.task.load import load_task
 from pytest_otval.task.pack import pack, unpack_dataset
 from pytest_otval.task.packed.forms import Form
@@ -22,6 +24,7 @@ from selftests.sources.adapters.samples import (
     old_task,
     packed,
     row,
+    scale_row,
     write_folder,
     write_jsonl,
     write_parquet,
@@ -105,6 +108,32 @@ def test_rows_of_any_content_end_in_a_task_or_a_line(fresh, changes):
 
 @SEARCH
 @given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "f2p_script": CODE.filter(str.strip),
+            "pre_commands": CODE.filter(str.strip),
+            "patch": st.builds(diff, PATH, st.just(""), CODE),
+            "f2p_patch": st.builds(diff, PATH, st.just(""), CODE),
+        },
+    ),
+    st.dictionaries(st.sampled_from(sorted(scale_row())), JUNK | NASTY, max_size=1),
+)
+def test_rows_of_scale_swe_become_tasks_without_errors(fresh, changes, wrong):
+    folder = fresh()
+    folder.mkdir()
+    rows = [{**scale_row(**changes), **wrong}, scale_row(instance_id="good")]
+    tasks = checked(folder, make_adapter("swe").convert(write_jsonl(folder / "rows.jsonl", rows)))
+    assert [task.name for task in tasks][-1:] == ["good"]
+    for task in tasks:
+        # What commands and statement say is the source's.
+        assert [
+            one for one in errors(folder, task) if not one.startswith(("instruction.md", "environment/first.sh"))
+        ] == []
+
+
+@SEARCH
+@given(
     st.dictionaries(
         st.sampled_from(["bug.info", "run_test.sh", "bug_patch.txt", "setup.sh"]), st.binary(max_size=80) | CODE
     )
@@ -162,6 +191,8 @@ def test_tasks_of_all_adapters_are_packed_and_unpacked_unchanged(tmp_path):
         pack(tmp_path / "set", form, out)
         assert unpack_dataset(out, tmp_path / f"again-{form}") == (4, [])
         for task in tasks:
+            folder = tmp_path / f"again-{form}" / "tasks" / task.name
+            assert task_digest(folder) == ConvertedTask(task).digest(tmp_path)
             for path, file in task.files.items():
                 place = tmp_path / f"again-{form}/tasks" / task.name / path
                 assert place.read_bytes() == file.content

@@ -1,13 +1,15 @@
 """Rows in the manner of SWE-bench."""
 
 import json
+import shutil
+import subprocess
 
 import pytest
 
 from pytest_otval.sources.adapters.base import Converted, Refused
 from pytest_otval.sources.adapters.registry import make_adapter
 from pytest_otval.task.model import TaskConfig
-from selftests.sources.adapters.samples import COMMIT, FIXED, TESTS, diff, row, write_jsonl
+from selftests.sources.adapters.samples import COMMIT, FIXED, TESTS, diff, row, scale_row, write_jsonl
 
 
 @pytest.fixture
@@ -121,6 +123,44 @@ def test_a_hostile_row_is_refused_in_one_line(convert, changes, reason, said):
     assert outcome.reason == reason
     assert said in outcome.why
     assert outcome.why.isprintable() and len(outcome.why) < 700
+
+
+def test_a_row_of_scale_swe_brings_its_tests_and_its_workdir(tmp_path):
+    source = write_jsonl(tmp_path / "rows.jsonl", [scale_row(), scale_row(instance_id="other", f2p_patch=None)])
+    both, script_alone = map(texts, make_adapter("swe").convert(source))
+    assert 'repo = "owner/product"' in both["task.toml"]
+    assert f'base_commit = "{COMMIT}"' in both["task.toml"]
+    lines = both["environment/Dockerfile"].splitlines()
+    assert lines[:3] == ["FROM example/product:1", "USER root", "WORKDIR /workspace/product"]
+    assert lines[3:5] == ["COPY first.sh /tmp/first.sh", "RUN bash /tmp/first.sh && rm /tmp/first.sh"]
+    assert both["environment/first.sh"] == both["tests/first.sh"] == scale_row()["pre_commands"]
+    assert json.loads(both["tests/ids.json"])["run"] == ["test_fail_to_pass.py", "tests/test_product.py"]
+    (tmp_path / "repository").mkdir()
+    for files, names in ((both, ["test_fail_to_pass.py", "tests"]), (script_alone, ["test_fail_to_pass.py"])):
+        git = ["git", "-C", str(tmp_path / "repository"), "apply", "-"]
+        subprocess.run(git, input=files["tests/test.patch"], text=True, check=True)
+        assert sorted(path.name for path in (tmp_path / "repository").iterdir()) == names
+        assert (tmp_path / "repository" / "test_fail_to_pass.py").read_text() == scale_row()["f2p_script"]
+        shutil.rmtree(tmp_path / "repository")
+        (tmp_path / "repository").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"f2p_patch": None, "f2p_script": None}, "no-tests"),
+        ({"f2p_patch": ["a"]}, "wrong-field"),
+        ({"f2p_script": "a\0b"}, "wrong-field"),
+        ({"workdir": "/a b"}, "wrong-field"),
+        ({"workdir": "/a\nRUN evil"}, "wrong-field"),
+        ({"pre_commands": {"a": 1}}, "wrong-field"),
+        ({"user": "../x"}, "wrong-field"),
+        ({"parent_commit": "main"}, "wrong-field"),
+    ],
+)
+def test_a_hostile_row_of_scale_swe_is_refused(tmp_path, changes, reason):
+    (outcome,) = make_adapter("swe").convert(write_jsonl(tmp_path / "rows.jsonl", [scale_row(**changes)]))
+    assert isinstance(outcome, Refused) and outcome.reason == reason
 
 
 def test_a_source_without_the_last_line_end_is_taken(convert):
