@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
@@ -128,10 +128,12 @@ def run_checks(
     settings: CheckSettings | None = None,
     checks: Iterable[Check] | None = None,
     allowed: DatasetAllows | None = None,
+    only: Collection[str] | None = None,
 ) -> tuple[Finding, ...]:
     """Return all findings about a task, those of its task.toml included, sorted by path, line and id.
 
-    ``checks`` are ours where none are given; ``allowed`` is what the dataset allows.
+    ``checks`` are ours where none are given; ``allowed`` is what the dataset allows; ``only`` are the ids of findings
+    that are asked for, None: all.
 
     Raises Conclusion ``internal`` where a check crashes: a bug of ours is no answer about the task.
     """
@@ -140,9 +142,13 @@ def run_checks(
     collects = gc.isenabled()
     gc.disable()  # nearly all that is made lives until the task has been looked at
     try:
-        said = with_allowed(context, _found(context, asked), {one.id for one in asked}, allowed or DatasetAllows())
+        found = _found(context, asked)
+        if only is not None and not any(one.check in only for one in found):
+            return ()
+        said = with_allowed(context, found, {one.id for one in asked}, allowed or DatasetAllows())
+        wanted = said if only is None else (one for one in said if one.check in only)
         return tuple(
-            sorted(map(_shown, said), key=lambda found: (found.path, found.line or 0, found.check, found.message))
+            sorted(map(_shown, wanted), key=lambda found: (found.path, found.line or 0, found.check, found.message))
         )
     finally:
         forget_modules()

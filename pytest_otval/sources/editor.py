@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import tomli
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from pytest_otval.core import printable
+from pytest_otval.sources.toml_text import with_values
 from pytest_otval.task.digest import task_content
 from pytest_otval.task.index import TASK_TOML
 from pytest_otval.task.load import Task, load_task
@@ -147,24 +150,42 @@ class TaskEditor:
     def settings(self) -> dict[str, Any]:
         """Return what task.toml says; nothing where it is no TOML."""
         try:
-            return tomlkit.parse(self.text(TASK_TOML)).unwrap()
-        except (TOMLKitError, PatchError):
+            return tomli.loads(self.text(TASK_TOML))
+        except (ValueError, RecursionError, PatchError):
             return {}
+
+    def put(self, table: str, values: Mapping[str, str | int | float]) -> None:
+        """Set values of a table of task.toml, named by its dotted path; comments are kept. Raises PatchError."""
+        longer = with_values(self.text(TASK_TOML), table, values)
+        if longer is not None:
+            self.write(TASK_TOML, longer)
+            return
+        with self.toml() as document:
+            for name, value in values.items():
+                set_in(document, f"{table}.{name}" if table else name, value)
 
     def toml(self) -> TomlEdit:
         """Return task.toml to be changed, comments kept: ``with task.toml() as document: ...``."""
         return TomlEdit(self)
 
     def _place(self, path: str) -> Path:
-        parts = PurePosixPath(path).parts
-        if not parts or parts[0] == "/" or ".." in parts or "\0" in path:
-            raise PatchError(f"{printable(path)!r} is no path within a task")
-        place = self.folder
-        for part in parts[:-1]:
-            place = place / part
-            if place.is_symlink() or (os.path.lexists(place) and not place.is_dir()):
-                raise PatchError(f"{printable(path)} lies behind what is no folder")
-        return place / parts[-1]
+        *folders, name = _parts(path)
+        place = str(self.folder)
+        for part in folders:
+            place = f"{place}/{part}"
+            with suppress(FileNotFoundError):
+                if not stat.S_ISDIR(os.lstat(place).st_mode):
+                    raise PatchError(f"{printable(path)} lies behind what is no folder")
+        return Path(place, name)
+
+
+@lru_cache(maxsize=1024)
+def _parts(path: str) -> tuple[str, ...]:
+    """Return the parts of a path. Raises PatchError for one that is none within a task."""
+    parts = PurePosixPath(path).parts
+    if not parts or parts[0] == "/" or ".." in parts or "\0" in path:
+        raise PatchError(f"{printable(path)!r} is no path within a task")
+    return parts
 
 
 def _facts(place: Path | None) -> tuple[int, bytes] | None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-
-import tomli
-import tomlkit
 
 from pytest_otval.core import NAME, OtvalUsageError
 from pytest_otval.sources.editor import PatchError, TaskEditor
-from pytest_otval.task.index import TASK_TOML
 
 Change = Callable[[TaskEditor], None]
 Needed = Callable[[TaskEditor], bool]
@@ -119,37 +115,8 @@ def _apply(editor: TaskEditor, patch: Patch, owners: dict[str, str]) -> None:
 
 def _record(editor: TaskEditor, patches: Iterable[Patch]) -> None:
     """Say in task.toml what was repaired. A task without a readable one has no place for it."""
-    faults = {patch.id: patch.fault for patch in patches}
-    try:
-        if _append(editor, faults):
-            return
-        with editor.toml() as document:
-            metadata = document.setdefault("metadata", tomlkit.table())
-            ours = metadata.setdefault("otval", tomlkit.table())
-            ours["patches"] = faults
-    except PatchError:
-        return
-
-
-def _append(editor: TaskEditor, faults: Mapping[str, str]) -> bool:
-    """Add the record to the end of task.toml, if that says the same: it takes no time, unlike tomlkit."""
-    text = editor.text(TASK_TOML)
-    lines = (f"{_key(id)} = {json.dumps(fault, ensure_ascii=False)}\n" for id, fault in faults.items())
-    end = "" if not text or text.endswith("\n") else "\n"
-    longer = f"{text}{end}\n[metadata.otval.patches]\n{''.join(lines)}"
-    try:
-        wanted = tomli.loads(text)
-        wanted.setdefault("metadata", {}).setdefault("otval", {})["patches"] = dict(faults)
-        if tomli.loads(longer) != wanted:
-            return False
-    except (ValueError, AttributeError, RecursionError):
-        return False
-    editor.write(TASK_TOML, longer)
-    return True
-
-
-def _key(id: str) -> str:
-    return id if "." not in id else f'"{id}"'
+    with suppress(PatchError):
+        editor.put("metadata.otval.patches", {patch.id: patch.fault for patch in patches})
 
 
 def unused(patches: Iterable[Patch], applied: Mapping[str, int]) -> list[str]:

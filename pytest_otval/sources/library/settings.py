@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_otval.sources.editor import TaskEditor, set_in
+from pytest_otval.sources.editor import TaskEditor
 from pytest_otval.sources.library.needs import found
 from pytest_otval.sources.patches import Patch
 
@@ -14,10 +14,10 @@ def time_limits(agent: float, verifier: float) -> Patch:
     """Limits in seconds for tasks that have none, under which an agent may run for ever."""
 
     def change(task: TaskEditor) -> None:
-        with task.toml() as document:
-            for table, seconds in (("agent", agent), ("verifier", verifier)):
-                if "timeout_sec" not in document.get(table, {}):
-                    set_in(document, f"{table}.timeout_sec", seconds)
+        settings = task.settings()
+        for table, seconds in (("agent", agent), ("verifier", verifier)):
+            if "timeout_sec" not in settings.get(table, {}):
+                task.put(table, {"timeout_sec": seconds})
 
     return Patch("time-limits", "toml-timeouts-present", change, found("toml-timeouts-present"))
 
@@ -48,11 +48,9 @@ def resources(cpus: int, memory_mb: int, storage_mb: int) -> Patch:
     """Cores, and memory and storage in MiB, for tasks that leave them to whoever runs them."""
 
     def change(task: TaskEditor) -> None:
-        with task.toml() as document:
-            environment = document.setdefault("environment", {})
-            for name, value in (("cpus", cpus), ("memory_mb", memory_mb), ("storage_mb", storage_mb)):
-                if name not in environment:
-                    environment[name] = value
+        there = task.settings().get("environment", {})
+        wanted = {"cpus": cpus, "memory_mb": memory_mb, "storage_mb": storage_mb}
+        task.put("environment", {name: value for name, value in wanted.items() if name not in there})
 
     return Patch("resources", "toml-resources-absent", change, found("toml-resources-absent"))
 
