@@ -123,7 +123,7 @@ def until(condition, process=None, seconds=120.0):
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.slow), "2"])
 def test_attempts_that_solve_sometimes(project, workers):
     status, text = project.run(*project.teach("sometimes", 4, "-n", workers, "-v"))
     assert status == 0, text
@@ -138,7 +138,10 @@ def test_attempts_that_solve_sometimes(project, workers):
         assert json.loads(kept["result.json"])["agent_info"]["model_info"]["name"] == "sometimes"
 
 
-@pytest.mark.parametrize(("number", "workers"), [(signal.SIGINT, "0"), (signal.SIGINT, "2"), (signal.SIGKILL, "2")])
+@pytest.mark.parametrize(
+    ("number", "workers"),
+    [(signal.SIGINT, "0"), pytest.param(signal.SIGINT, "2", marks=pytest.mark.slow), (signal.SIGKILL, "2")],
+)
 def test_interrupted_and_resumed(project, number, workers):
     process = project.start(*project.teach("solves", 6, "-n", workers))
     until(lambda: len(project.results()) >= 2, process)
