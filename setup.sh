@@ -159,7 +159,7 @@ make_environment() {
         else
             "$python" -m venv "$OT_PREP_ENV"
         fi
-        pip_install --require-hashes --only-binary :all: -r "$lock"
+        pip_install --no-deps --require-hashes --only-binary :all: -r "$lock"
         stamp .otval-packages "$packages"
     fi
     if ! stamped .otval-project "$project"; then

@@ -43,6 +43,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_isolation(commands)
     _add_harden(commands)
     _add_checks(commands)
+    _add_models(commands)
     return parser
 
 
@@ -138,6 +139,12 @@ def _add_checks(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     checks.add_argument("id", nargs="?", metavar="ID", help="explain this one")
     checks.add_argument("--json", action="store_true", help="print JSON in place of text")
     checks.set_defaults(run=_checks)
+
+
+def _add_models(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from pytest_otval.cluster.models_command import add_arguments
+
+    add_arguments(commands.add_parser("models", help="bring, check and serve language models"), _add_cluster)
 
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:

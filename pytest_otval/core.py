@@ -38,7 +38,11 @@ def _reasons(verdict: Verdict, **meanings: str) -> dict[str, Reason]:
 
 
 REASONS: Mapping[str, Reason] = {
-    **_reasons(Verdict.PASS, expected="the expected answer"),
+    **_reasons(
+        Verdict.PASS,
+        expected="the expected answer",
+        unsolved="an attempt was scored below the threshold: an answer about the model, and no fault of the task",
+    ),
     **_reasons(
         Verdict.FAIL,
         bad_task="task.toml or the task's layout cannot be read, so no question can be asked",
@@ -78,6 +82,8 @@ REASONS: Mapping[str, Reason] = {
         missing_tool="a program of the host is missing",
         runtime_missing="a cached runtime is missing or does not match its checksum",
         changed="the task changed after the run had compared it with its contract",
+        endpoint_failed="the endpoint of a model gave no answer, so nothing is known of the attempt",
+        budget_spent="what the run may spend on models is spent",
         killed="the worker or its container was killed from outside",
         crashed="it ended the job of a cluster that ran it, also when it ran alone",
         internal="a bug of ours",
@@ -219,3 +225,8 @@ def node_id(dataset: str, task: str | None, stage: str) -> str:
     if task is None:
         return f"datasets/{dataset}/dataset.toml::{stage}"
     return f"datasets/{dataset}/tasks/{task}/task.toml::{stage}"
+
+
+def stage_of(item: str) -> str:
+    """Return the stage of an item by its name, the end of its node id: ``teacher`` of ``teacher[MODEL-3]``."""
+    return item.partition("[")[0]

@@ -17,6 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from pytest_otval.checks.registry import Check
     from pytest_otval.images.bases import ImageSource
+    from pytest_otval.llm.agents.base import ModelAgent
     from pytest_otval.profile import Profile
     from pytest_otval.report.columns import Column
     from pytest_otval.stages.spec import Stage
@@ -47,6 +48,11 @@ def pytest_otval_checks(config: pytest.Config) -> Sequence[Check]:  # type: igno
 @pytest.hookspec
 def pytest_otval_agents(config: pytest.Config) -> Sequence[Agent]:  # type: ignore[empty-body]
     """Return agents that stages may let act, by their names (``machine.agent(NAME)``)."""
+
+
+@pytest.hookspec
+def pytest_otval_model_agents(config: pytest.Config) -> Sequence[ModelAgent]:  # type: ignore[empty-body]
+    """Return agents that a model drives, for the teacher stage (``--otval-agent NAME``)."""
 
 
 @pytest.hookspec

@@ -1,4 +1,4 @@
-"""A dataset repository of the Hugging Face hub: what files it has, and bringing files from it and to it.
+"""A repository of the Hugging Face hub: what files it has, and bringing files from it and to it.
 
 ``huggingface_hub`` keeps no part of a file when a command is killed, so files are read by ranges into a part of ours.
 """
@@ -9,10 +9,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pytest_otval.core import Conclusion, OtvalUsageError, printable
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi, HfFileSystem, HfFileSystemFile
 
 T = TypeVar("T")
+Kind = Literal["dataset", "model"]
 
 BLOCK_BYTES = 8 * 1024 * 1024
 """How much of a file is asked for at a time, and lost when a download is killed."""
@@ -31,7 +32,6 @@ _QUIET = {
     "HF_HUB_DISABLE_XET": "1",
 }
 _TRIES = 3
-_TYPE = "dataset"
 _UNAUTHORIZED, _FORBIDDEN, _TOO_MANY = 401, 403, 429
 
 
@@ -42,6 +42,8 @@ class HubFile:
     bytes: int
     sha256: str = ""
     """Of what is kept as large file; of others the hub does not tell it."""
+    blob: str = field(default="", compare=False)
+    """Of others: git's id of the content."""
 
 
 def _require_online() -> None:
@@ -52,12 +54,14 @@ def _require_online() -> None:
 
 
 class Hub:
-    """One dataset repository, at a revision, or its newest state when it was opened.
+    """One repository, at a revision, or its newest state when it was opened.
 
     ``$HF_ENDPOINT`` and ``$HF_TOKEN`` apply.
     """
 
-    def __init__(self, repository: str, revision: str | None = None, private: bool = False) -> None:
+    def __init__(
+        self, repository: str, revision: str | None = None, private: bool = False, kind: Kind = "dataset"
+    ) -> None:
         """``private``: the repository is made where there is none, and is refused where everybody sees it.
 
         Raise OtvalUsageError: offline, huggingface_hub is missing, no such repository, or it may not be seen.
@@ -73,6 +77,7 @@ class Hub:
             words = "huggingface_hub is not installed: run ./setup.sh without --minimal"
             raise OtvalUsageError(words) from None
         self.repository = repository
+        self._kind: Kind = kind
         # Never the token that `hf auth login` left somewhere: what is not named is not used.
         self._token: str | bool = os.environ.get("HF_TOKEN") or False
         self._endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
@@ -84,27 +89,32 @@ class Hub:
             endpoint=self._endpoint, token=self._token, skip_instance_cache=True
         )
         if private:
-            self._asked(lambda: self._api.create_repo(repository, private=True, repo_type=_TYPE, exist_ok=True))
-        info = self._asked(lambda: self._api.repo_info(repository, revision=revision, repo_type=_TYPE))
+            self._asked(lambda: self._api.create_repo(repository, private=True, repo_type=kind, exist_ok=True))
+        info = self._asked(lambda: self._api.repo_info(repository, revision=revision, repo_type=kind))
         if private and not info.private:
             raise OtvalUsageError(f"{printable(repository)} is there and public: nothing was sent; name another one")
-        self._revision = info.sha
+        self.revision = str(info.sha)
 
     def files(self, folder: str) -> dict[str, HubFile]:
-        """Return the files right in a folder, by name; empty where there is no such folder. Raises as opening does."""
+        """Return the files right in a folder ("": the uppermost), by name; empty where there is no such folder.
+
+        Raises as opening does.
+        """
         from huggingface_hub import RepoFile
         from huggingface_hub.errors import EntryNotFoundError
 
         def listed() -> dict[str, HubFile]:
             try:
                 found = list(
-                    self._api.list_repo_tree(self.repository, folder, revision=self._revision, repo_type=_TYPE)
+                    self._api.list_repo_tree(self.repository, folder, revision=self.revision, repo_type=self._kind)
                 )
             except EntryNotFoundError:
                 return {}
             files = [one for one in found if isinstance(one, RepoFile)]
             return {
-                one.path.removeprefix(f"{folder}/"): HubFile(one.size, one.lfs.sha256 if one.lfs else "")
+                one.path.removeprefix(f"{folder}/"): HubFile(
+                    one.size, one.lfs.sha256 if one.lfs else "", "" if one.lfs else one.blob_id
+                )
                 for one in files
             }
 
@@ -136,7 +146,8 @@ class Hub:
     def _blocks(self, path: str, start: int, end: int) -> Iterator[bytes]:
         from huggingface_hub.errors import RepositoryNotFoundError
 
-        whole = f"datasets/{self.repository}@{self._revision}/{path}"
+        above = "datasets/" if self._kind == "dataset" else ""
+        whole = f"{above}{self.repository}@{self.revision}/{path}"
 
         def opening() -> HfFileSystemFile:
             try:
@@ -168,7 +179,7 @@ class Hub:
 
         def commit() -> None:
             operations = [CommitOperationAdd(path, str(file)) for path, file in files.items()]
-            self._api.create_commit(self.repository, operations, commit_message=message, repo_type=_TYPE)
+            self._api.create_commit(self.repository, operations, commit_message=message, repo_type=self._kind)
 
         self._asked(commit)
 
@@ -200,8 +211,14 @@ class Hub:
         except errors.GatedRepoError:
             words = "is gated: ask for access on its page, and set HF_TOKEN to a token of yours"
             raise OtvalUsageError(f"{self._endpoint} says that {name} {words}") from None
+        except errors.RevisionNotFoundError:
+            raise OtvalUsageError(
+                f"{self._endpoint} has no such revision of {name}: see its page for those it has"
+            ) from None
         except errors.RepositoryNotFoundError:
-            words = f"{self._endpoint} shows no dataset repository {name}: make it there, or set HF_TOKEN to see it"
+            words = (
+                f"{self._endpoint} shows no {self._kind} repository {name}: make it there, or set HF_TOKEN to see it"
+            )
             raise OtvalUsageError(words) from None
         except Exception as error:
             status, known = _status(error), _is_of_the_hub(error)

@@ -38,7 +38,7 @@ class Line:
     task_digest: str
     stage: str
     attempt: int
-    """0 for the first."""
+    """0 for the first; of the teacher's items the number in their id."""
     verdict: str
     reason: str
     """Reason class; in the file its key is ``class``."""
@@ -66,6 +66,10 @@ class Line:
     levels: Mapping[str, str] = field(default_factory=dict)
     """At isolation ``auto``: the reason class at each level that was tried, the strongest first."""
     scope: str = ""
+    model: str = ""
+    """Who made the attempt, of a stage that models are asked at."""
+    trajectory: Mapping[str, Any] | None = None
+    """Of an attempt of a model: what it took and did; see docs/teacher.md."""
     checks: Sequence[Mapping[str, Any]] = ()
     """Findings of the static stage."""
     fixes: Sequence[Mapping[str, Any]] = ()

@@ -14,6 +14,7 @@ from pytest_otval import hookspecs
 from pytest_otval.glue import collect, extensions, guard, options, outcome
 from pytest_otval.glue.contracting import Kept, require_all_collected
 from pytest_otval.glue.crash import report_killed_item
+from pytest_otval.glue.interrupt import Interrupt
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN
 from pytest_otval.glue.remembered import TellRemembered
 from pytest_otval.glue.reports import register_reports
@@ -31,11 +32,12 @@ from pytest_otval.glue.session import (
 from pytest_otval.glue.started import Started
 from pytest_otval.glue.stop import PassOver, Stop
 from pytest_otval.glue.submit_options import runs_elsewhere
-from pytest_otval.stages.spec import STAGES, Stage
+from pytest_otval.stages.spec import TEACHER, Stage
 
 if TYPE_CHECKING:
     from pytest_otval.checks.registry import Check
     from pytest_otval.images.bases import ImageSource
+    from pytest_otval.llm.agents.base import ModelAgent
     from pytest_otval.profile import Profile
     from pytest_otval.trial.agents.base import Agent
 
@@ -71,11 +73,12 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the stages as markers and what other plugins are asked for."""
-    for stage in extensions.stages(config).values():
-        config.addinivalue_line("markers", f"{stage.name}: the {stage.name} stage of a task: {stage.question}")
+    for stage in {stage.mark: stage for stage in (*extensions.stages(config).values(), TEACHER)}.values():
+        config.addinivalue_line("markers", f"{stage.mark}: the {stage.mark} stage of a task: {stage.question}")
     config.stash[TALLY] = tally = outcome.Tally()
     config.pluginmanager.register(pass_over := PassOver(), "otval-pass-over")
     config.pluginmanager.register(TellRemembered(config), "otval-remembered")
+    config.pluginmanager.register(Interrupt(), "otval-interrupt")
     if not is_worker(config):
         config.pluginmanager.register(stop := Stop(config, pass_over), "otval-stop")
         config.pluginmanager.register(kept := Kept(config), "otval-contract")
@@ -91,9 +94,9 @@ def pytest_otval_datasets(config: pytest.Config) -> list[Path]:
     return [config.rootpath, *([Path(workspace)] if workspace else [])]
 
 
-def pytest_otval_stages() -> tuple[Stage, ...]:
-    """Our own stages."""
-    return STAGES
+def pytest_otval_stages(config: pytest.Config) -> tuple[Stage, ...]:
+    """Our own stages, and one for each attempt of a teacher."""
+    return options.own_stages_of(config)
 
 
 def pytest_otval_checks() -> list[Check]:
@@ -108,6 +111,13 @@ def pytest_otval_agents() -> list[Agent]:
     from pytest_otval.stages.machine import own_extensions
 
     return list(own_extensions().agents.values())
+
+
+def pytest_otval_model_agents() -> list[ModelAgent]:
+    """mini-swe-agent, and a plain loop of tool calls."""
+    from pytest_otval.stages.machine import own_extensions
+
+    return list(own_extensions().model_agents.values())
 
 
 def pytest_otval_image_sources(profile: Profile, store: Path, offline: bool) -> list[ImageSource]:
@@ -271,4 +281,5 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Write our table."""
     if PLAN in config.stash and not config.option.collectonly:
-        outcome.write_summary(terminalreporter, config.stash[TALLY], config.stash[OUT])
+        planned = config.getoption("--otval-k")
+        outcome.write_summary(terminalreporter, config.stash[TALLY], config.stash[OUT], planned)

@@ -39,6 +39,10 @@ class VerdictSettings:
     """Ids of the attacks that the adversary stage tries; none: the whole battery."""
     severity: Severity = Severity.ERROR
     """The mildest finding that fails the static stage."""
+    agent: str = "mini-swe-agent"
+    """Name of the agent that drives the teacher's models."""
+    max_steps: int = 100
+    """Answers of the model that an attempt may take."""
     flavour: str = ""
     """How the sandbox maps uids; probed once."""
 
@@ -59,6 +63,18 @@ def _digest(settings: VerdictSettings) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempts:
+    """How often a question is asked, and of whom: more of it finds more, and none changes what one attempt gives."""
+
+    repeat: int = 1
+    """Attempts of a stage that can repeat."""
+    teacher: tuple[str, ...] = ()
+    """Models that make attempts, as their endpoints know them."""
+    k: int = 1
+    """Attempts of each model."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunSettings:
     """What changes where and how a run goes, never its verdicts."""
 
@@ -75,7 +91,14 @@ class RunSettings:
     offline: bool = False
     """Fetch nothing: what is missing is told before anything starts."""
     repeat: int = 1
-    """How many attempts a stage that can repeat makes. More of them find more; none changes what one attempt gives."""
+    """As in ``Attempts``, as the next two."""
+    teacher: tuple[str, ...] = ()
+    k: int = 1
+    base_url: str = ""
+    """Where the teacher's models are asked; empty: where the cluster profile says."""
+    budget_tokens: int = 0
+    """Tokens that the attempts of the run may take in all; 0: as many as they do."""
+    budget_usd: float = 0.0
     stop_if: str = ""
     """When to start no more items, as ``infra > 5%``."""
     limit: int = 0
@@ -111,6 +134,11 @@ class RunSettings:
     """Come back to what was submitted: ``contract`` where that is to be kept, else ``run``."""
     writer: str = "main"
     """Name of this process's ledger file (the xdist worker's id)."""
+
+    @property
+    def attempts(self) -> Attempts:
+        """What a contract fixes of it."""
+        return Attempts(self.repeat, self.teacher, self.k)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,11 @@ class Workspace:
         return Path(os.environ.get("OT_RUNTIME_CACHE") or self.root / "runtimes").absolute()
 
     @property
+    def models(self) -> Path:
+        """Weights of language models: ``$OT_MODELS`` where that is set, else a folder of the workspace."""
+        return Path(os.environ.get("OT_MODELS") or self.root / "models").absolute()
+
+    @property
     def cache(self) -> Path:
         """What can be computed again."""
         return self.root / "cache"

@@ -19,7 +19,7 @@ fi
 # setuptools: the checkout is installed without build isolation, so it has to be in the environment already.
 compile() {
     echo 'setuptools>=77' | "${uv[@]}" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-        --no-emit-index-url --no-header "$@" pyproject.toml - >/dev/null
+        --no-emit-index-url --no-header --override scripts/unneeded.txt "$@" pyproject.toml - >/dev/null
 }
 compile "${@}" --all-extras --output-file requirements.txt
 compile --constraints requirements.txt --output-file requirements-minimal.txt

@@ -13,6 +13,7 @@ from pytest_otval.checks.cache import FindingsCache
 from pytest_otval.checks.registry import all_checks
 from pytest_otval.core import Conclusion, StageResult
 from pytest_otval.images.model import Image, ImageConfig, ImageRequest
+from pytest_otval.profile import Profile
 from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.sandbox.admission import Admission
 from pytest_otval.sandbox.base import Command, CommandResult, ContainerSpec, Ended, NoStartError
@@ -172,6 +173,7 @@ class FakeMachine:
         self.leaks = FindingsCache(folder / "leaks", "v")
         self.agent = own_extensions().agents.__getitem__
         self.settings = Settings(RunSettings(folder / "out"), verdict)
+        self.profile = Profile(name="fake")
         self.allow_public = verdict.network != "none"
         (folder / "scratch").mkdir(exist_ok=True)
         self.scratch = OwnScratch(folder / "scratch")

@@ -214,7 +214,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self.say(404, headers={"X-Error-Code": "RevisionNotFound"})
         siblings = [{"rfilename": path} for path in sorted(files)]
         kind, _, name = self.name.partition("/")
-        values = {"_id": "0" * 24, "id": name, "author": name.split("/")[0], "sha": found.sha(), "siblings": siblings}
+        sha = found.sha() if revision == "main" else revision
+        values = {"_id": "0" * 24, "id": name, "author": name.split("/")[0], "sha": sha, "siblings": siblings}
         values |= {"private": found.private, "gated": "manual" if found.gated else False, "disabled": False}
         values |= {"tags": [], "downloads": 0, "likes": 0, "lastModified": "2026-01-01T00:00:00.000Z"}
         values |= {"createdAt": "2026-01-01T00:00:00.000Z", **({"modelId": name} if kind == "models" else {})}
@@ -325,6 +326,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _entry(files: dict[str, bytes], path: str) -> dict:
+    if path not in files:
+        return {"type": "directory", "oid": "0" * 40, "size": 0, "path": path}
     data = files[path]
     entry = {"type": "file", "oid": _blob_id(data), "size": len(data), "path": path}
     if len(data) >= LARGE_BYTES:

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_otval.profile import load_profile
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
-from pytest_otval.stages.machine import Machine, probe_flavour
+from pytest_otval.stages.machine import Machine, own_extensions, probe_flavour
 from pytest_otval.stages.question import Question
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import load_task
@@ -32,11 +32,11 @@ from pathlib import Path
 from pytest_otval.images.model import ImageRequest
 from pytest_otval.profile import load_profile
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
-from pytest_otval.stages.machine import Machine
+from pytest_otval.stages.machine import Machine, own_extensions
 from pytest_otval.workspace import Workspace
 
 settings = Settings(RunSettings(Path(sys.argv[1])), VerdictSettings(flavour=sys.argv[3]))
-machine = Machine(settings, Workspace.from_environment(), load_profile("local", Path(sys.argv[4])))
+machine = Machine(settings, Workspace.from_environment(), load_profile("local", Path(sys.argv[4])), own_extensions())
 print("started", flush=True)
 machine.images.ensure(ImageRequest(Path(sys.argv[2]), None, 600.0))
 """
@@ -80,7 +80,9 @@ def test_trials_leave_nothing(tmp_path: Path) -> None:
     flavour, _ = probe_flavour(workspace, profile)
     task = load_task(ROOT / "datasets" / "demo" / "tasks" / "answer-file", "demo")
     before = inventory()
-    machine = Machine(Settings(RunSettings(tmp_path), VerdictSettings(flavour=flavour)), workspace, profile)
+    machine = Machine(
+        Settings(RunSettings(tmp_path), VerdictSettings(flavour=flavour)), workspace, profile, own_extensions()
+    )
     for number in range(TRIALS):
         stage = ("oracle", "noop")[number % 2]
         result, _ = ask(stage, machine, Question(task, DatasetSettings(), tmp_path / f"{stage}-{number}"))

@@ -16,6 +16,8 @@ OTHER = {
     "isolation": "none",
     "attacks": ("pth",),
     "severity": Severity.INFO,
+    "agent": "tools",
+    "max_steps": 7,
     "flavour": "userns",
 }
 NOT_OPTIONS = {"flavour", "writer"}

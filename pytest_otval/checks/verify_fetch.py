@@ -9,7 +9,7 @@ from ipaddress import ip_address
 
 from pytest_otval.checks.shell_commands import unwrapped
 
-_URL = re.compile(r"\b(?:https?|ftp|git|ssh)://(?:[^\s/\"'@]*@)?(\[[^\]]*\]|[^\s/\"':?#]+)|(?<![\w.])git@([^\s:/]+):")
+_URL = re.compile(r"\b(?:https?|ftp|git|ssh)://(?:[^\s/\"'@]*@)?(\[[^\]]*\]|[^\s/\"':?#]+)|(?<![\w.])git@([^\s:/@]+):")
 _LOCAL_NAMES = (".localhost", ".local", ".internal", ".test", ".invalid", ".lan", ".docker")
 _PIP = re.compile(r"pip[\d.]*")
 _OFFLINE = frozenset(

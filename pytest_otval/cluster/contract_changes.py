@@ -20,7 +20,7 @@ from pytest_otval.core import OtvalUsageError
 from pytest_otval.ledger import find_run
 from pytest_otval.profile import Profile, load_profile
 from pytest_otval.stages.machine import probe_flavour
-from pytest_otval.stages.spec import STAGES
+from pytest_otval.stages.spec import own_stages
 from pytest_otval.task.dataset import load_dataset
 from pytest_otval.task.source import source_of
 from pytest_otval.workspace import Workspace
@@ -90,10 +90,11 @@ def update(arguments: argparse.Namespace) -> int:
 
 def _against_here(contract: Contract, profile: Profile, workspace: Workspace) -> Drift:
     """Compare with the tasks below the current folder and the workspace. Raises OtvalUsageError, Conclusion."""
-    own = {stage.name for stage in STAGES}
+    _, attempts = settings_of(contract, "")
+    own = {stage.name: stage for stage in own_stages(attempts.teacher, attempts.k)}
     named = {stage for pin in contract.datasets.values() for stages in (*pin.stages, pin.own) for stage in stages}
-    if named - own:
-        words = f"the contract has the stage {min(named - own)!r} of a plugin, which only pytest knows"
+    if named - set(own):
+        words = f"the contract has the stage {min(named - set(own))!r} of a plugin, which only pytest knows"
         raise OtvalUsageError(f"{words}: replay it, or prepare it anew")
     places = (Path.cwd(), workspace.root)
     wanted = []
@@ -103,10 +104,9 @@ def _against_here(contract: Contract, profile: Profile, workspace: Workspace) ->
         tasks = {task: stages for task, stages in stages_of(pin) if source.has(task)}
         wanted.append(Wanted(dataset, source, tasks, pin.own, pin.folder, pin.left_out))
     flavour, _ = probe_flavour(workspace, profile)
-    verdict, repeat = settings_of(contract, flavour)
-    with opened_machine(workspace, profile, flavour, verdict=verdict, repeat=repeat) as machine:
-        stages = {stage.name: stage for stage in STAGES}
-        return drift(contract, wanted, machine, stages, workspace.contracts)
+    verdict, _ = settings_of(contract, flavour)
+    with opened_machine(workspace, profile, flavour, verdict=verdict, attempts=attempts) as machine:
+        return drift(contract, wanted, machine, own, workspace.contracts)
 
 
 def _tell(found: list[Difference]) -> None:

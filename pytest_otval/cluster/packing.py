@@ -132,7 +132,7 @@ def _needed() -> list[importlib.metadata.Distribution]:
         for text in installed[name].requires or ():
             requirement = Requirement(text)
             # Extras of ours are there where they are installed; what only selftests need is left out.
-            extras = ("", "clock", "hub") if name == PACKAGE else ("",)
+            extras = ("", "clock", "hub", "llm") if name == PACKAGE else ("",)
             if requirement.marker is None or any(requirement.marker.evaluate({"extra": one}) for one in extras):
                 pending.append(canonicalize_name(requirement.name))
     return [found[name] for name in sorted(found)]

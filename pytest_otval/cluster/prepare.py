@@ -6,11 +6,12 @@ import argparse
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 from pytest_otval.profile import Profile, load_profile
 from pytest_otval.sandbox.toolbox import ensure_toolbox
-from pytest_otval.settings import RunSettings, Settings, VerdictSettings
+from pytest_otval.settings import Attempts, RunSettings, Settings, VerdictSettings
 from pytest_otval.stages.machine import Extensions, Machine, own_extensions, probe_flavour
 from pytest_otval.workspace import Workspace
 
@@ -54,12 +55,12 @@ def opened_machine(
     offline: bool = False,
     extensions: Extensions | None = None,
     verdict: VerdictSettings | None = None,
-    repeat: int = 1,
+    attempts: Attempts | None = None,
 ) -> Iterator[Machine]:
     """Give what a command that is no test run needs of the machine; nothing of it is kept."""
     with tempfile.TemporaryDirectory() as run:
         verdict = verdict or VerdictSettings(flavour=flavour, network="none" if offline else "task")
-        settings = Settings(RunSettings(Path(run), profile.name, repeat=repeat), verdict)
+        settings = Settings(RunSettings(Path(run), profile.name, **asdict(attempts or Attempts())), verdict)
         machine = Machine(settings, workspace, profile, extensions or own_extensions())
         try:
             yield machine

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from pytest_otval.core import OtvalUsageError
+from pytest_otval.core import OtvalUsageError, stage_of
 from pytest_otval.images.locks import write_whole
 
 SCHEMA = 1
@@ -51,8 +51,9 @@ class Work:
 
     @property
     def task(self) -> str:
-        """What stays together: the part of the node id before the stage."""
-        return self.id.partition("::")[0]
+        """What stays together: the part of the node id before the stage, and an attempt by itself."""
+        file, _, item = self.id.partition("::")
+        return file if stage_of(item) == item else self.id
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from pytest_otval.cluster.shards import read_plan
 from pytest_otval.cluster.states import JobState, Slurm, SlurmUnreachableError
 from pytest_otval.cluster.submission import LOGS, Array, arrays_of
 from pytest_otval.contract.file import read_contract
-from pytest_otval.core import REASONS, OtvalUsageError
+from pytest_otval.core import REASONS, OtvalUsageError, stage_of
 from pytest_otval.images.locks import locked_now
 from pytest_otval.ledger import Ledger, Line, read_run
 
@@ -214,7 +214,7 @@ class Watch:
                     kind="result",
                     id=id,
                     task_digest="",
-                    stage=id.rpartition("::")[2],
+                    stage=stage_of(id.rpartition("::")[2]),
                     attempt=0,
                     verdict=str(REASONS[one.reason].verdict),
                     reason=one.reason,

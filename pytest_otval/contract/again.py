@@ -9,10 +9,11 @@ from statistics import fmean
 
 from pytest_otval.contract.compare import Difference, Kind
 from pytest_otval.contract.model import Contract, Item
+from pytest_otval.core import stage_of
 from pytest_otval.history import Record, read_history
-from pytest_otval.stages.spec import STAGES
+from pytest_otval.stages.spec import STAGES, TEACHER
 
-CONTAINERS = frozenset(stage.name for stage in STAGES if stage.containers)
+CONTAINERS = frozenset(stage.mark for stage in (*STAGES, TEACHER) if stage.containers)
 _CONCERNS: Mapping[Kind, frozenset[str]] = {
     "images": CONTAINERS,
     "runtimes": CONTAINERS,
@@ -33,7 +34,7 @@ def to_ask_again(contract: Contract, found: Iterable[Difference]) -> list[Item]:
 
     def concerned(item: Item) -> bool:
         keys = {(item.dataset, item.task), (item.dataset, ""), ("", "")}
-        return any(stages is None or item.stage in stages for key in keys for stages in changed.get(key, ()))
+        return any(stages is None or stage_of(item.stage) in stages for key in keys for stages in changed.get(key, ()))
 
     return [item for item in contract.items() if concerned(item)]
 
@@ -81,11 +82,12 @@ def estimate(items: Iterable[Item], history: Path) -> Estimate:
         count += 1
         if item.dataset not in records:
             records[item.dataset] = read_history(history, item.dataset)
-        seconds = records[item.dataset].get(item.task, Record()).seconds.get(item.stage)
+        stage = stage_of(item.stage)
+        seconds = records[item.dataset].get(item.task, Record()).seconds.get(stage)
         if seconds is None:
-            unknown.append(item.stage)
+            unknown.append(stage)
         else:
-            known.setdefault(item.stage, []).append(seconds)
+            known.setdefault(stage, []).append(seconds)
     every = [seconds for one in known.values() for seconds in one]
     usual = fmean(every) if every else 0.0
     guess = sum(fmean(known[stage]) if stage in known else usual for stage in unknown)

@@ -13,6 +13,8 @@ from pytest_otval.core import node_id
 FORMAT = 1
 
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]+$", max_length=255)]
+ItemName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]+(\[[A-Za-z0-9._-]+\])?$", max_length=255)]
+"""Of a stage, or of one attempt: ``teacher[MODEL-3]``."""
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -46,15 +48,15 @@ class DatasetPin(_Part, frozen=True):
 
     settings: str
     """sha256 of its dataset.toml; empty where it has none."""
-    stages: tuple[tuple[Name, ...], ...]
+    stages: tuple[tuple[ItemName, ...], ...]
     """Sets of stages that tasks have, in the order they run."""
     tasks: Mapping[Name, TaskPin]
-    own: tuple[Name, ...] = ()
+    own: tuple[ItemName, ...] = ()
     """Stages of the dataset itself."""
     folder: str = ""
     """Where it lay, if it is not found by its name."""
     known_bad: Mapping[Name, KnownBadPin] = {}
-    inapplicable: Mapping[Name, Mapping[Name, str]] = {}
+    inapplicable: Mapping[Name, Mapping[ItemName, str]] = {}
     """By task and stage: the class of the answer, where the question does not apply."""
     left_out: Mapping[str, str] = {}
     """What of it is not in the contract, and why."""
@@ -102,6 +104,7 @@ class Item(msgspec.Struct, frozen=True):
     task: str
     """Empty for the dataset itself."""
     stage: str
+    """As in the node id: of an attempt with model and number."""
     images: tuple[str, ...] = ()
     """Keys."""
 

@@ -86,7 +86,7 @@ class Pinner:
             Contract(
                 otval_contract=FORMAT,
                 digest="",
-                settings=chosen_settings(machine.settings.verdict, machine.settings.run.repeat),
+                settings=chosen_settings(machine.settings.verdict, machine.settings.run.attempts),
                 uids=self._uids() if any(self._stages[stage].containers for stage in stages) else "",
                 versions=tool_versions(),
                 datasets=datasets,

@@ -1,34 +1,43 @@
-"""The settings that a contract fixes: those that may change a verdict but the flavour, and how many attempts."""
+"""The settings that a contract fixes: those that may change a verdict but the flavour, and those of attempts."""
 
 from __future__ import annotations
+
+from dataclasses import fields
 
 import msgspec
 
 from pytest_otval.contract.model import Contract
 from pytest_otval.core import OtvalUsageError
-from pytest_otval.settings import VerdictSettings
+from pytest_otval.settings import Attempts, VerdictSettings
+
+_OF_ATTEMPTS = frozenset(field.name for field in fields(Attempts))
 
 
-def chosen_settings(verdict: VerdictSettings, repeat: int) -> dict[str, object]:
+def chosen_settings(verdict: VerdictSettings, attempts: Attempts) -> dict[str, object]:
     """Return the settings that a contract fixes, where they are not the usual ones, in plain JSON types."""
-    usual, found = VerdictSettings(), dict[str, object]()
-    for name in VerdictSettings.__slots__:
-        value = getattr(verdict, name)
-        if name != "flavour" and value != getattr(usual, name):
-            found[name] = list(value) if isinstance(value, tuple) else value
-    if repeat != 1:
-        found["repeat"] = repeat
+    found = {**_unusual(verdict, VerdictSettings()), **_unusual(attempts, Attempts())}
+    found.pop("flavour", None)
     return dict(msgspec.to_builtins(found))
 
 
-def settings_of(contract: Contract, flavour: str) -> tuple[VerdictSettings, int]:
-    """Return the settings that a contract fixes, and its number of attempts. Raises OtvalUsageError."""
-    values = {name: value for name, value in contract.settings.items() if name != "repeat"}
+def _unusual(chosen: VerdictSettings | Attempts, usual: VerdictSettings | Attempts) -> dict[str, object]:
+    values = {name: getattr(chosen, name) for name in chosen.__slots__}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if value != getattr(usual, name)
+    }
+
+
+def settings_of(contract: Contract, flavour: str) -> tuple[VerdictSettings, Attempts]:
+    """Return the settings that a contract fixes. Raises OtvalUsageError."""
+    of_attempts = {name: value for name, value in contract.settings.items() if name in _OF_ATTEMPTS}
+    others = {name: value for name, value in contract.settings.items() if name not in _OF_ATTEMPTS}
     try:
-        settings = msgspec.convert({**values, "flavour": flavour}, VerdictSettings)
+        attempts = msgspec.convert(of_attempts, Attempts)
+        settings = msgspec.convert({**others, "flavour": flavour}, VerdictSettings)
     except msgspec.ValidationError as error:
         raise OtvalUsageError(f"the contract has a setting that this version does not know: {error}") from None
-    repeat = contract.settings.get("repeat", 1)
-    if type(repeat) is not int or repeat < 1:
-        raise OtvalUsageError(f"the contract has a number of attempts that is none: {repeat!r}")
-    return settings, repeat
+    if attempts.repeat < 1 or attempts.k < 1:
+        raise OtvalUsageError(f"the contract has a number of attempts that is none: {min(attempts.repeat, attempts.k)}")
+    return settings, attempts

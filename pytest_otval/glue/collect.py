@@ -11,12 +11,13 @@ from urllib.parse import quote
 
 import pytest
 
-from pytest_otval.core import NAME, node_id
+from pytest_otval.core import NAME, node_id, stage_of
 from pytest_otval.glue.contracting import known_bad_of
 from pytest_otval.glue.item import DatasetItem, StageItem
 from pytest_otval.glue.notes import warn
 from pytest_otval.glue.plan import PLAN
 from pytest_otval.glue.selection import DatasetSelection, Stages
+from pytest_otval.stages.spec import TEACHER
 from pytest_otval.task.dataset import DATASET_TOML, MAX_TOML_BYTES, Dataset, KnownBad, load_dataset
 from pytest_otval.task.index import is_task, tasks_folder
 from pytest_otval.task.reading import NotReadableError, read_regular
@@ -108,9 +109,10 @@ class DatasetNode(_Node):
             if task not in wanted and not self.source.has(task):
                 names = wanted if self.chosen.whole else self.source.names()[0]
                 self._say(f"known_bad names {task!r}, which is no task of it{_near(task, names)}")
+            known = {*map(stage_of, self.named), TEACHER.name}
             for stage in bad.stages:
-                if stage not in self.named:
-                    self._say(f"known_bad of {task!r} names {stage!r}, which is no stage{_near(stage, self.named)}")
+                if stage not in known:
+                    self._say(f"known_bad of {task!r} names {stage!r}, which is no stage{_near(stage, known)}")
 
     def _say(self, message: str) -> None:
         warn(self.config, f"{self.name}: {message}", self.nodeid)

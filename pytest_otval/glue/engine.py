@@ -20,7 +20,7 @@ from pytest_otval.glue.logs import Logs
 from pytest_otval.glue.recording import Asked, Records
 from pytest_otval.ledger import Ledger, Line, read_run
 from pytest_otval.settings import Settings
-from pytest_otval.stages.spec import OWN_STAGES
+from pytest_otval.stages.spec import OWN_MARKS
 from pytest_otval.task.digest import task_digest
 from pytest_otval.task.source import FolderSource
 
@@ -92,6 +92,7 @@ class Engine:
             extensions.checks(config),
             extensions.agents(config),
             lambda profile, store, offline: extensions.image_sources(config, profile, store, offline),
+            extensions.model_agents(config),
         )
         return Machine(self.settings, Workspace.from_environment(), self._profile, added)
 
@@ -213,7 +214,7 @@ class Engine:
             return None
         stage = extensions.stages(self._config)[asked.stage]
         count = self.settings.run.repeat if stage.repeats else 1
-        line = self._known_answers.of(asked.nodeid, digest, inputs, count, asked.stage in OWN_STAGES)
+        line = self._known_answers.of(asked.nodeid, digest, inputs, count, stage.mark in OWN_MARKS)
         if line is None or (passes_only and line.verdict != Verdict.PASS):
             return None
         return self.records.known(asked, line)
@@ -282,7 +283,7 @@ class Engine:
             if self.trouble:
                 return StageResult(self.trouble["class"], self.trouble["headline"]), 0
             task = with_limits_scaled(task, self.settings.verdict.timeout_multiplier)
-        question = Question(task, asked.dataset.settings, evidence, digest=at_hand.digest)
+        question = Question(task, asked.dataset.settings, evidence, stage.attempt, at_hand.digest, model=stage.model)
         if count == 1 or not stage.repeats:
             return ask(stage, self.machine, question)
         earlier = self._earlier.of(asked.nodeid, at_hand.digest, inputs)
@@ -298,7 +299,8 @@ class Engine:
 
     def _evidence_folder(self, asked: Asked) -> Path:
         """Return where a stage writes its logs; of a repeated one, attempts add up."""
-        return self._logs.folder(asked.dataset.name, asked.task, asked.stage, fresh=self.settings.run.repeat == 1)
+        repeats = self.settings.run.repeat > 1 and extensions.stages(self._config)[asked.stage].repeats
+        return self._logs.folder(asked.dataset.name, asked.task, asked.stage, fresh=not repeats)
 
     def close(self) -> None:
         """Give back what the machine holds."""

@@ -13,6 +13,7 @@ from pytest_otval.stages.spec import Stage
 if TYPE_CHECKING:
     from pytest_otval.checks.registry import Check
     from pytest_otval.images.bases import ImageSource
+    from pytest_otval.llm.agents.base import ModelAgent
     from pytest_otval.profile import Profile
     from pytest_otval.report.columns import Column
     from pytest_otval.trial.agents.base import Agent
@@ -42,11 +43,17 @@ def stages(config: pytest.Config) -> Mapping[str, Stage]:
     """Return every stage by name, in the order they run. Raises UsageError."""
     if _STAGES not in config.stash:
         found = _by_name("stage", config.hook.pytest_otval_stages(config=config), lambda stage: stage.name)
-        for name in found:
-            if not name.isidentifier():
-                raise pytest.UsageError(f"stage {name!r}: its name is also its mark, so it must be an identifier")
+        for stage in found.values():
+            if not stage.mark.isidentifier():
+                raise pytest.UsageError(f"stage {stage.mark!r}: its name is also its mark, so it must be an identifier")
         config.stash[_STAGES] = found
     return config.stash[_STAGES]
+
+
+def ask_for_stages_again(config: pytest.Config) -> None:
+    """Note that options changed on which stages depend: which models make attempts, and how many."""
+    if _STAGES in config.stash:
+        del config.stash[_STAGES]
 
 
 def checks(config: pytest.Config) -> Mapping[str, Check]:
@@ -57,6 +64,12 @@ def checks(config: pytest.Config) -> Mapping[str, Check]:
 def agents(config: pytest.Config) -> Mapping[str, Agent]:
     """Return every agent by name. Raises UsageError."""
     return _by_name("agent", config.hook.pytest_otval_agents(config=config), lambda agent: agent.name)
+
+
+def model_agents(config: pytest.Config) -> Mapping[str, ModelAgent]:
+    """Return every agent that a model drives, by name. Raises UsageError."""
+    answers = config.hook.pytest_otval_model_agents(config=config)
+    return _by_name("agent of models", answers, lambda agent: agent.name)
 
 
 def image_sources(config: pytest.Config, profile: Profile, store: Path, offline: bool) -> Mapping[str, ImageSource]:

@@ -73,17 +73,24 @@ class HtmlPage:
         """Write our pages, now that the ledger is complete, and link to them."""
         if PLAN not in self._config.stash or not self._listed:
             return
+        from pytest_otval.report.attempts import is_attempt
         from pytest_otval.report.html import write_html
         from pytest_otval.report.results import read_results
 
         try:
-            write_html(read_results(self._config.stash[OUT]), self._folder)
+            results = read_results(self._config.stash[OUT])
+            write_html(results, self._folder, self._config.getoption("--otval-k"))
+            attempts = any(map(is_attempt, results.rows))
         except (OtvalUsageError, OSError) as error:
             self._trouble = f"no pages of ours: {one_line(str(error))}"
             prefix.append(f"<p>{escape(self._trouble)}</p>")
             return
         count = len(self._listed) + len(self._left_out)
         prefix.append(f'<p><a href="{self._link()}">All {count} results of tasks, with filters and logs</a></p>')
+        if attempts:
+            prefix.append(
+                f'<p><a href="{self._link("models.html")}">Attempts of models: rates, plots, trajectories</a></p>'
+            )
         if self._left_out:
             prefix.append(f"<p>Only {len(self._listed)} of them are listed and counted on this page.</p>")
 
@@ -116,5 +123,5 @@ class HtmlPage:
         row = quote(one_line(nodeid), safe="")
         return cell.replace("</td>", f'<a target="_blank" href="{self._link()}#row={row}">details</a></td>')
 
-    def _link(self) -> str:
-        return f"{quote(self._folder.name)}/index.html"
+    def _link(self, page: str = "index.html") -> str:
+        return f"{quote(self._folder.name)}/{page}"

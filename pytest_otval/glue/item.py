@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_otval.core import StageResult, Verdict
+from pytest_otval.core import StageResult, Verdict, stage_of
 from pytest_otval.glue.engine import Engine
 from pytest_otval.glue.lines import for_reports
 from pytest_otval.glue.plan import ENGINE, OUT
@@ -96,9 +96,9 @@ class StageItem(_Item):
     def __init__(self, *, known_bad: KnownBad | None, inapplicable: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.inapplicable = inapplicable
-        self.add_marker(_mark(self.name))
+        self.add_marker(_mark(stage_of(self.name)))
         self.known_bad = known_bad
-        if known_bad is not None and self.name in known_bad.stages:
+        if known_bad is not None and stage_of(self.name) in known_bad.stages:
             self.add_marker(pytest.mark.xfail(reason=str(known_bad), strict=True, raises=StageFailure))
 
     def setup(self) -> None:
@@ -108,7 +108,7 @@ class StageItem(_Item):
         except pytest.skip.Exception:
             assert self.result is not None
             blocked = self.result.verdict is Verdict.BLOCKED
-            if blocked and self.known_bad is not None and self.known_bad.expects(self.name, Verdict.BLOCKED):
+            if blocked and self.known_bad is not None and self.known_bad.expects(stage_of(self.name), Verdict.BLOCKED):
                 pytest.xfail(str(self.known_bad))
             raise
 

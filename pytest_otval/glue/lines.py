@@ -9,16 +9,21 @@ from pytest_otval.core import REASONS, Severity, StageResult, Verdict
 from pytest_otval.ledger import Line
 from pytest_otval.report.text import last_line
 from pytest_otval.settings import Settings
+from pytest_otval.stages.spec import Stage
 
 if TYPE_CHECKING:
     from pytest_otval.report.columns import Column
 
+_OF_ATTEMPTS = ("repository", "finish", "truncated", "flags", "prompt_tokens", "completion_tokens", "usd")
 
-def common_fields(settings: Settings, task_digest: str, stage: str) -> dict[str, Any]:
+
+def common_fields(settings: Settings, task_digest: str, stage: Stage) -> dict[str, Any]:
     """Return what all lines of an item have in common."""
     return {
         "task_digest": task_digest,
-        "stage": stage,
+        "stage": stage.mark,
+        "model": stage.model,
+        "attempt": stage.attempt,
         "settings_digest": settings.verdict.digest(),
         "flavour": settings.verdict.flavour,
         "network": settings.verdict.network,
@@ -31,7 +36,6 @@ def result_line(id: str, result: StageResult, common: Mapping[str, Any], retries
     return Line(
         kind="result",
         id=id,
-        attempt=0,
         verdict=str(result.verdict),
         reason=result.reason,
         headline=result.headline,
@@ -49,7 +53,6 @@ def trial_lines(result: Line, trials: Iterable[Mapping[str, Any]], common: Mappi
         Line(
             kind="trial",
             id=f"{result.id}#{trial['agent']}/{trial.get('number', number)}",
-            attempt=trial.get("attempt", 0),
             verdict=str(REASONS[trial["class"]].verdict),
             reason=trial["class"],
             headline=trial.get("headline", ""),
@@ -61,7 +64,7 @@ def trial_lines(result: Line, trials: Iterable[Mapping[str, Any]], common: Mappi
             steps=trial["steps"],
             evidence=result.evidence,
             inputs=result.inputs,
-            **common,
+            **{**common, "attempt": trial.get("attempt", result.attempt)},
         )
         for number, trial in enumerate(trials, start=result.attempt)
     ]
@@ -97,4 +100,12 @@ def for_reports(line: Line) -> dict[str, Any]:
         "columns": dict(line.columns),
         "warnings": sum(1 for check in line.checks if check["severity"] != Severity.ERROR and not check.get("allowed")),
         **({"fixes": list(line.fixes)} if line.fixes else {}),
+        **({"model": line.model, "attempt": line.attempt, "trajectory": _brief(line.trajectory)} if line.model else {}),
     }
+
+
+def _brief(trajectory: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what rows of reports keep of an attempt."""
+    kept = {name: value for name, value in (trajectory or {}).items() if name in _OF_ATTEMPTS}
+    steps = (trajectory or {}).get("statistics", {}).get("steps", 0)
+    return {**kept, "statistics": {"steps": steps}}

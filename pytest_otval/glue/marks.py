@@ -28,18 +28,20 @@ def chosen_stages(stages: Iterable[Stage], markexpr: str) -> tuple[str, ...]:
     stages = tuple(stages)
     if not markexpr:
         return tuple(stage.name for stage in stages if stage.by_default)
-    names = tuple(stage.name for stage in stages)
+    marks = frozenset(stage.mark for stage in stages)
     # Of marks with arguments, mark(name=value), nothing is known before they are there.
-    others = sorted(set(_WORD.findall(markexpr)) - {"and", "or", "not", *names})
+    others = sorted(set(_WORD.findall(markexpr)) - {"and", "or", "not", *marks})
+    everything = tuple(stage.name for stage in stages)
     if len(others) > MOST_OTHERS or "=" in markexpr:
-        return names
+        return everything
     try:
         expression = MarkExpression(markexpr)
     except (ImportError, AttributeError, SyntaxError, ValueError, RecursionError, MemoryError):
         # pytest itself says what is wrong with an expression.
-        return names
+        return everything
     cases = [
         {name for name, there in zip(others, case, strict=True) if there}
         for case in product((False, True), repeat=len(others))
     ]
-    return tuple(name for name in names if any(expression.matches({name, *case}.__contains__) for case in cases))
+    chosen = {mark for mark in marks if any(expression.matches({mark, *case}.__contains__) for case in cases)}
+    return tuple(stage.name for stage in stages if stage.mark in chosen)

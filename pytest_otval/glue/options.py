@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import math
 import re
 import secrets
 import time
@@ -15,9 +14,11 @@ from typing import Any
 import pytest
 
 from pytest_otval.core import LEVELS, OtvalUsageError, Severity
-from pytest_otval.glue.numbers import positive_integer
+from pytest_otval.glue.numbers import positive_integer, positive_number
 from pytest_otval.glue.submit_options import SUBMIT_OPTIONS, add_submit_options
+from pytest_otval.glue.teacher_options import add_teacher_options
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
+from pytest_otval.stages.spec import Stage, own_stages
 from pytest_otval.workspace import Workspace, default_cluster
 
 ERRORS_ONLY = 8
@@ -88,6 +89,7 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="N",
         help="attempts of oracle and noop; mixed answers are a failure of class flaky",
     )
+    add_teacher_options(group)
     group.addoption(
         "--otval-severity",
         choices=[str(severity) for severity in Severity],
@@ -182,17 +184,6 @@ def add_options(parser: pytest.Parser) -> None:
     add_submit_options(group)
 
 
-def positive_number(text: str) -> float:
-    """Return a finite number above 0. Raises ArgumentTypeError."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
-    return number
-
-
 def duration(text: str) -> str:
     """Return a time span as it is, once it is known to be one or empty. Raises ArgumentTypeError."""
     if text and not DURATION.fullmatch(text):
@@ -238,8 +229,15 @@ VERDICT_OPTIONS = (
     "severity",
     "linters",
     "repeat",
+    "teacher",
+    "k",
+    "agent",
+    "max_steps",
 )
 """Settings that a contract fixes; each has the option of its name."""
+
+_LISTS = ("attacks", "teacher")
+"""Settings that are lists, and text with commas on the command line."""
 
 
 def option_of(setting: str) -> str:
@@ -252,7 +250,7 @@ def contract_settings(config: pytest.Config) -> dict[str, Any]:
     from pytest_otval.contract.settings import chosen_settings
 
     settings = make_settings(config, Path(), "", "main")
-    return chosen_settings(settings.verdict, settings.run.repeat)
+    return chosen_settings(settings.verdict, settings.run.attempts)
 
 
 def apply_settings(config: pytest.Config, settings: Mapping[str, Any]) -> None:
@@ -260,7 +258,20 @@ def apply_settings(config: pytest.Config, settings: Mapping[str, Any]) -> None:
     for name, value in settings.items():
         if name not in VERDICT_OPTIONS:
             raise OtvalUsageError(f"the contract has a setting {name!r}, which this version does not know")
-        setattr(config.option, f"otval_{name}", ",".join(value) if name == "attacks" else value)
+        setattr(config.option, f"otval_{name}", ",".join(value) if name in _LISTS else value)
+
+
+def _words(config: pytest.Config, option: str) -> tuple[str, ...]:
+    """Return the words of an option that has commas between them, each once, in their order."""
+    return tuple(dict.fromkeys(filter(None, str(config.getoption(option)).split(","))))
+
+
+def own_stages_of(config: pytest.Config) -> tuple[Stage, ...]:
+    """Return our stages, and one for each attempt that options ask for. Raises UsageError."""
+    try:
+        return own_stages(_words(config, "--otval-teacher"), config.getoption("--otval-k"))
+    except OtvalUsageError as error:
+        raise as_usage_error(error) from None
 
 
 def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -> Settings:
@@ -273,9 +284,11 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         shuffle_tests=config.getoption("--otval-shuffle-tests"),
         clock_shift=config.getoption("--otval-clock-shift"),
         isolation=config.getoption("--otval-isolation"),
-        attacks=tuple(sorted(set(filter(None, config.getoption("--otval-attacks").split(","))))),
+        attacks=tuple(sorted(_words(config, "--otval-attacks"))),
         severity=Severity(config.getoption("--otval-severity")),
         linters=config.getoption("--otval-linters"),
+        agent=config.getoption("--otval-agent"),
+        max_steps=config.getoption("--otval-max-steps"),
         flavour=flavour,
     )
     run = RunSettings(
@@ -286,6 +299,11 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         save_runtimes=config.getoption("--otval-save-runtimes"),
         offline=config.getoption("--otval-offline"),
         repeat=config.getoption("--otval-repeat"),
+        teacher=_words(config, "--otval-teacher"),
+        k=config.getoption("--otval-k"),
+        base_url=config.getoption("--otval-base-url"),
+        budget_tokens=config.getoption("--otval-budget-tokens"),
+        budget_usd=config.getoption("--otval-budget-usd"),
         stop_if=config.getoption("--otval-stop-if"),
         limit=config.getoption("--otval-limit"),
         tasks=config.getoption("--otval-tasks"),

@@ -11,8 +11,10 @@ import pytest
 from pytest_otval.glue.item import PROPERTY
 from pytest_otval.glue.options import ERRORS_ONLY
 from pytest_otval.report.results import row_of
-from pytest_otval.report.summary import Style, summarise, summary_lines
+from pytest_otval.report.summary import summarise, summary_lines
+from pytest_otval.report.text import Style
 
+UNSOLVED = ("passed", "u", "UNSOLVED")
 LETTERS = {"blocked": ("blocked", "B", "BLOCKED"), "n/a": ("n/a", "n", "N/A")}
 
 
@@ -30,7 +32,10 @@ def decides(report: Any) -> bool:
 
 
 def letters(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """Return category, letter and word of an answer that pytest only knows as a skip."""
+    """Return category, letter and word of an answer that pytest only knows as a skip, or as passed."""
+    if report.when == "call" and report.passed:
+        answer = answer_of(report)
+        return UNSOLVED if answer is not None and answer["class"] == "unsolved" else None
     answer = answer_of(report) if report.skipped and not hasattr(report, "wasxfail") else None
     return LETTERS.get(answer["verdict"]) if answer else None
 
@@ -107,12 +112,15 @@ _MARKUP: dict[Style, dict[str, bool]] = {
 }
 
 
-def write_summary(reporter: Any, tally: Tally, out: Path) -> None:
-    """Write the table of stages and verdicts, what to look at, and where the ledger lies."""
+def write_summary(reporter: Any, tally: Tally, out: Path, planned: int | None) -> None:
+    """Write the table of stages and verdicts, what to look at, and where the ledger lies.
+
+    ``planned``: how many attempts each model was to make at each task.
+    """
     if not tally.answers:
         return
     reporter.write_sep("=", "otval")
-    for line in summary_lines(summarise(map(row_of, tally.answers)), out / "ledger"):
+    for line in summary_lines(summarise(map(row_of, tally.answers)), out / "ledger", planned):
         reporter.write_line(line.text, **_MARKUP[line.style])
     known = Counter(_known_from(answer) for answer in tally.answers)
     for where in filter(None, sorted(known)):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_otval.core import StageResult
+from pytest_otval.core import StageResult, stage_of
 from pytest_otval.glue import extensions
 from pytest_otval.glue.known import answer_in
 from pytest_otval.glue.lines import common_fields, result_line, trial_lines, with_columns
@@ -69,7 +69,7 @@ class Records:
         evidence: str = "",
     ) -> Line:
         """Write the lines of an answer and return that of its result."""
-        common = common_fields(self._settings, digest, asked.stage)
+        common = self._common(digest, asked.stage)
         place = evidence or result.facts.get("evidence", "")
         facts: Mapping[str, Any] = {
             **result.facts,
@@ -88,7 +88,7 @@ class Records:
         """Write the lines of an answer's trials, whose logs lie at ``evidence``."""
         if not result.facts.get("trials"):
             return
-        common = common_fields(self._settings, digest, asked.stage)
+        common = self._common(digest, asked.stage)
         facts = {**result.facts, "evidence": evidence, "inputs": inputs}
         line = result_line(asked.nodeid, replace(result, facts=facts), common)
         for trial in trial_lines(line, result.facts.get("trials", ()), common):
@@ -106,9 +106,12 @@ class Records:
         found = NODE_ID.fullmatch(nodeid)
         if found is None:
             return None
-        line = result_line(nodeid, result, common_fields(self._settings, "", found["stage"]))
+        line = result_line(nodeid, result, self._common("", found["stage"]))
         self._ledger.write(line)
         return line
+
+    def _common(self, digest: str, item: str) -> dict[str, Any]:
+        return common_fields(self._settings, digest, extensions.stages(self._config)[item])
 
     def argument(self, asked: Asked) -> str:
         """Return what names an item on a command line, where its id does not."""
@@ -132,6 +135,6 @@ class Records:
 
 def _expected(asked: Asked, result: StageResult) -> str:
     """Return why an answer that is no pass is the expected one; empty where it is not."""
-    if asked.known_bad is not None and asked.known_bad.expects(asked.stage, result.verdict):
+    if asked.known_bad is not None and asked.known_bad.expects(stage_of(asked.stage), result.verdict):
         return str(asked.known_bad)
     return f"contract: n/a {result.reason}" if asked.inapplicable and result.reason == asked.inapplicable else ""

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from pytest_otval.core import Conclusion
-from pytest_otval.glue.plan import PLAN
+from pytest_otval.glue import extensions
+from pytest_otval.glue.plan import OUT, PLAN
+
+if TYPE_CHECKING:
+    from pytest_otval.profile import Profile
 
 
 def require_clock(config: pytest.Config) -> None:
@@ -19,3 +25,24 @@ def require_clock(config: pytest.Config) -> None:
         clock_library()
     except Conclusion as conclusion:
         raise pytest.UsageError(f"--otval-clock-shift {shift}: {conclusion.headline}") from None
+
+
+def require_models(config: pytest.Config, profile: Profile) -> None:
+    """Raise OtvalUsageError where attempts are asked for that could not be made: no agent, no address, no key."""
+    plan, known = config.stash[PLAN], extensions.stages(config)
+    named = {
+        stage for dataset in plan.selection.values() for stages in dataset.tasks.values() for stage in stages or ()
+    }
+    models = {known[name].model for name in named.union(plan.stages) if name in known} - {""}
+    if not models:
+        return
+    from pytest_otval.llm.agents.base import agent_named
+    from pytest_otval.llm.budget import Budget
+    from pytest_otval.llm.client import EndpointChat, section_for
+
+    agent = agent_named(extensions.model_agents(config), str(config.getoption("--otval-agent")))
+    # It may find out now that what it needs is not installed.
+    assert agent.version
+    budget = Budget(config.stash[OUT], usd=config.getoption("--otval-budget-usd") or None)
+    for model in sorted(models):
+        EndpointChat(model, section_for(profile, model, str(config.getoption("--otval-base-url"))), budget)

@@ -24,8 +24,11 @@ from pytest_otval.glue.marks import chosen_stages
 from pytest_otval.glue.narrow import leave_out, narrow
 from pytest_otval.glue.notes import warn
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN, Plan
+from pytest_otval.glue.requirements import require_models
 from pytest_otval.glue.resuming import command_of, run_to_resume
 from pytest_otval.glue.selection import Selection, split
+from pytest_otval.glue.submit_options import runs_elsewhere
+from pytest_otval.glue.teacher_options import require_teacher
 from pytest_otval.ledger import write_run
 from pytest_otval.task.source import FolderSource
 from pytest_otval.workspace import Workspace
@@ -48,13 +51,15 @@ def _worker_input(config: pytest.Config) -> dict[str, Any]:
 def take_arguments(config: pytest.Config) -> None:
     """Take our arguments out of pytest's hands. Raises UsageError."""
     places = extensions.places(config)
-    stages = extensions.stages(config)
     try:
         unprepared: list[str] = []
         offline = bool(config.getoption("--otval-offline"))
         if offline and config.getoption("--otval-save-runtimes"):
             raise OtvalUsageError("--otval-save-runtimes installs, and --otval-offline fetches nothing: leave one out")
         contract = contract_of(config)
+        if contract is not None:
+            _take_settings(config, contract)
+        stages = extensions.stages(config)
         if contract is None:
             selection, rest = split(config.args, config.invocation_params.dir, places, stages, unprepared, offline)
         else:
@@ -67,6 +72,7 @@ def take_arguments(config: pytest.Config) -> None:
         ignored, globs = config.getoption("ignore") or (), config.getoption("ignore_glob") or ()
         leave_out(selection, ignored, globs, config.args)
         narrow(selection, config.getoption("--otval-tasks"), config.getoption("--otval-limit"))
+        require_teacher(config, stages.values())
         chosen = tuple(stages) if contract else chosen_stages(stages.values(), str(config.option.markexpr))
         if config.getoption("--otval-fix"):
             _refuse_fixing(selection, chosen)
@@ -84,11 +90,15 @@ def take_arguments(config: pytest.Config) -> None:
     config.stash[ENGINE] = Engine(config, out, worker)
 
 
-def _select(config: pytest.Config, contract: Contract, places: Iterable[Path], stages: Iterable[str]) -> Selection:
-    """Take a contract in place of arguments."""
+def _take_settings(config: pytest.Config, contract: Contract) -> None:
     if not is_worker(config):
         refuse_other_choices(config, contract)
     options.apply_settings(config, contract.settings)
+    extensions.ask_for_stages_again(config)
+
+
+def _select(config: pytest.Config, contract: Contract, places: Iterable[Path], stages: Iterable[str]) -> Selection:
+    """Take a contract in place of arguments."""
     # A run that was submitted has its tasks with it, wherever somebody attaches to it.
     own = [Path(str(config.getoption("--otval-out")))] if config.getoption("--otval-attach") else []
     return select(contract, (config.invocation_params.dir, *places, *own), stages)
@@ -153,6 +163,9 @@ def prepare(config: pytest.Config) -> None:
         workspace = Workspace.from_environment()
         profile = load_profile(options.cluster_name(config), config.rootpath)
         chosen_sources(profile, extensions.image_sources(config, profile, workspace.images, offline=True))
+        here = not (runs_elsewhere(config) or config.getoption("--otval-prepare-contract"))
+        if here and not config.option.collectonly:
+            require_models(config, profile)
     except OtvalUsageError as error:
         raise options.as_usage_error(error) from None
     flavour, trouble = "", None

@@ -94,6 +94,8 @@ class Watch:
     def add(self, answer: Mapping[str, Any]) -> Decision | None:
         """Take an answer; None lets the run go on."""
         self._answers += 1
+        if answer["class"] == "budget-spent":
+            return Decision(answer["headline"], blames_machine=True)
         return self._too_many(answer) or self._same_errors(answer)
 
     def _too_many(self, answer: Mapping[str, Any]) -> Decision | None:

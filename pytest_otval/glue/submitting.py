@@ -27,11 +27,16 @@ from pytest_otval.glue.engine import Engine
 from pytest_otval.glue.front import follow
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN
 from pytest_otval.glue.preparing import contract_of_items
+from pytest_otval.glue.requirements import require_models
 from pytest_otval.profile import Profile, load_profile
 from pytest_otval.workspace import Workspace
 
-NOT_THERE = ("--otval-fix", "--otval-save-runtimes", "--otval-keep", "--otval-resume", "--otval-reuse")
-"""Options that change tasks where they lie, or are about other run folders."""
+NOT_THERE = (
+    *("--otval-fix", "--otval-save-runtimes", "--otval-keep", "--otval-resume", "--otval-reuse"),
+    *("--otval-base-url", "--otval-budget-tokens", "--otval-budget-usd"),
+)
+"""Options that change tasks where they lie, are about other run folders, or are not told to jobs: these know the
+endpoints of the profile, and each counts for itself what it spends."""
 
 SAFE_PATH = re.compile(r"/[A-Za-z0-9._+/-]*/[A-Za-z0-9._-]+")
 """Run folders whose name can be a job's and whose path can stand in options of sbatch, where % and , mean more."""
@@ -68,6 +73,7 @@ def _submit(session: pytest.Session) -> None:
     chosen = _chosen(config, contract)
     profile = load_profile(chosen.profile, config.rootpath)
     plugins = [name for name in config.option.plugins if not name.startswith("no:") and name != "pytester"]
+    require_models(config, profile)
     request = make_request(profile, chosen.partition, chosen.cpus, chosen.time, plugins)
     request = replace(request, by_contract=config.stash[PLAN].contract is not None)
     plan = _plan(contract, profile, request, chosen.shards)

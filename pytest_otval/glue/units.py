@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from statistics import fmean
 
+from pytest_otval.core import stage_of
 from pytest_otval.glue.locality import Outlook
 from pytest_otval.task.index import TASK_TOML
 
@@ -27,9 +28,9 @@ QUICK_TOGETHER = 8
 
 
 def unit_of(nodeid: str) -> str:
-    """Return what goes to one worker as a whole: a task with its stages; any other test by itself."""
-    file, _, _ = nodeid.partition("::")
-    return file if file.endswith(f"/{TASK_TOML}") else nodeid
+    """Return what goes to one worker as a whole: a task with its stages; an attempt and any other test by itself."""
+    file, _, item = nodeid.partition("::")
+    return file if file.endswith(f"/{TASK_TOML}") and stage_of(item) == item else nodeid
 
 
 @dataclass(slots=True)
@@ -59,10 +60,11 @@ def make_units(collection: Sequence[str], outlook: Look, known: Known = lambda d
 
 
 def _unit(name: str, items: deque[int], collection: Sequence[str], outlook: Look, known: Known) -> Unit:
-    parts = name.split("/")
-    if not name.endswith(f"/{TASK_TOML}") or len(parts) != 5:
+    file, _, _ = name.partition("::")
+    parts = file.split("/")
+    if not file.endswith(f"/{TASK_TOML}") or len(parts) != 5:
         return Unit(items)
-    stages = [collection[item].rpartition("::")[2] for item in items]
+    stages = [stage_of(collection[item].rpartition("::")[2]) for item in items]
     quick = not any(map(needs_image, stages))
     about = outlook(parts[1], parts[3], not quick)
     times = [about.seconds[stage] for stage in stages if stage in about.seconds]

@@ -34,6 +34,13 @@ class Usage:
     reasoning: int = 0
     usd: float | None = None
     """None where the profile knows no prices."""
+    estimated: bool = False
+    """Whether the endpoint counted nothing, so that these are ours, from the lengths of texts."""
+
+    @property
+    def tokens(self) -> int:
+        """All of them, as a budget counts them."""
+        return self.prompt + self.completion
 
 
 @dataclass(frozen=True, slots=True)

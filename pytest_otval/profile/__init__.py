@@ -8,6 +8,7 @@ from pytest_otval.profile.images import ImageNames, Recipe, RegistriesSection
 from pytest_otval.profile.load import PACKAGED, load_profile, profile_file
 from pytest_otval.profile.machine import BudgetSection, BuildSection, QuotaSection, SetupSection
 from pytest_otval.profile.model import Profile
+from pytest_otval.profile.models import ModelSection, ServeSection
 from pytest_otval.profile.slurm import PartitionSection, SlurmSection
 from pytest_otval.profile.storage import ModulesSection, StorageSection
 
@@ -17,12 +18,14 @@ __all__ = [
     "BuildSection",
     "Fact",
     "ImageNames",
+    "ModelSection",
     "ModulesSection",
     "PartitionSection",
     "Profile",
     "QuotaSection",
     "Recipe",
     "RegistriesSection",
+    "ServeSection",
     "SetupSection",
     "SlurmSection",
     "StorageSection",

@@ -65,6 +65,9 @@ class BudgetSection(Section):
     """Cores."""
     memory_mb: Annotated[int, Field(ge=1)] | None = None
     """MiB."""
+    attempts_per_core: Annotated[int, Field(ge=1)] = 4
+    """How many attempts of models may hold a core together: most of their time they wait for their model. Their memory
+    and GPUs count in full."""
 
 
 class QuotaSection(Section):

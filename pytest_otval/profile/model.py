@@ -18,6 +18,7 @@ from pytest_otval.profile.machine import (
     ScratchSection,
     SetupSection,
 )
+from pytest_otval.profile.models import ModelSection
 from pytest_otval.profile.section import Line, Name, Section
 from pytest_otval.profile.slurm import SlurmSection
 from pytest_otval.profile.storage import ModulesSection, StorageSection
@@ -45,6 +46,8 @@ class Profile(Section):
     slurm: SlurmSection | None = None
     """None where there is no Slurm."""
     modules: ModulesSection = ModulesSection()
+    models: Mapping[Line, ModelSection] = {}
+    """Language models by name."""
     storage: Mapping[Name, StorageSection] = {}
     versions: Mapping[Name, Line] = {}
     """``[versions]``: of which programs the site was seen to have which version."""

@@ -14,9 +14,12 @@ from typing import Any, TextIO
 from pytest_otval.core import OtvalUsageError
 from pytest_otval.ledger import find_run
 from pytest_otval.report.results import Results, read_results
-from pytest_otval.report.summary import Style, Text, summarise, summary_lines
+from pytest_otval.report.summary import summarise, summary_lines
+from pytest_otval.report.text import Style, Text, one_line
 
 DIFF = "diff"
+
+_MOST_COMPLAINTS = 5
 
 _COLOURS: dict[Style, str] = {"": "", "title": "bold", "good": "green", "bad": "red", "warn": "yellow"}
 
@@ -30,6 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--junit", metavar="FILE", help="write junit XML")
     parser.add_argument("--sarif", metavar="FILE", help="write the findings of static as SARIF 2.1.0")
     parser.add_argument("--json", metavar="FILE", help="write what is told as JSON; - is standard output")
+    parser.add_argument("--attempts", metavar="FILE", help="write a row for each attempt of a model, as Parquet")
+    parser.add_argument(
+        "--export", metavar="FILE", help="write the attempts' conversations for training, as JSON lines"
+    )
     parser.add_argument("--harbor", metavar="DIR", help="write a job folder that `harbor view` opens")
     parser.add_argument(
         "--attacks", action="store_true", help="show what attacks came to, by level; takes several RUNs"
@@ -38,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_report(arguments: argparse.Namespace) -> int:
-    """Carry out the command and return its exit status: 1 where not all trials could be exported to Harbor.
+    """Carry out the command and return its exit status: 1 where not all that was to be exported could be.
 
     Raises OtvalUsageError.
     """
@@ -53,7 +60,7 @@ def run_report(arguments: argparse.Namespace) -> int:
         )
     results = _results(words[0], arguments)
     if arguments.json != "-":
-        _show(summary_lines(summarise(results.rows), results.run / "ledger"))
+        _show(summary_lines(summarise(results.rows), results.run / "ledger", _planned(results, arguments)))
     _write_pages(results, arguments)
     _write_json(arguments.json, {"run": dict(results.facts)}, "results", results.lines())
     return _export(results, arguments)
@@ -64,7 +71,10 @@ def _write_pages(results: Results, arguments: argparse.Namespace) -> None:
         from pytest_otval.report.html import write_html
 
         with _writing(arguments.html):
-            print(f"html: {write_html(results, Path(arguments.html))}", file=_beside(arguments))
+            print(
+                f"html: {write_html(results, Path(arguments.html), _planned(results, arguments))}",
+                file=_beside(arguments),
+            )
     if arguments.junit:
         from pytest_otval.report.junit import write_junit
 
@@ -76,32 +86,55 @@ def _write_pages(results: Results, arguments: argparse.Namespace) -> None:
         with _writing(arguments.sarif):
             count = write_sarif(results, Path(arguments.sarif))
             print(f"sarif: {count} findings in {arguments.sarif}", file=_beside(arguments))
+    if arguments.attempts:
+        from pytest_otval.llm.attempts import write_attempts
+        from pytest_otval.report.attempts import attempts_of
+
+        with _writing(arguments.attempts):
+            write_attempts(Path(arguments.attempts), attempts_of(results))
 
 
 def _export(results: Results, arguments: argparse.Namespace) -> int:
+    status = _export_messages(results, arguments) if arguments.export else 0
     if not arguments.harbor:
-        return 0
+        return status
     from pytest_otval.report.harbor import export
 
     if arguments.select:
         raise OtvalUsageError("--harbor exports a whole run: leave out --select")
     with _writing(arguments.harbor), redirect_stdout(_beside(arguments)):
-        return export(results.run, Path(arguments.harbor))
+        return max(status, export(results.run, Path(arguments.harbor)))
+    raise AssertionError("an error of writing is raised")
+
+
+def _export_messages(results: Results, arguments: argparse.Namespace) -> int:
+    from pytest_otval.report.messages import export_messages
+
+    with _writing(arguments.export):
+        exported = export_messages(results, Path(arguments.export))
+        print(f"export: {exported.conversations} conversations in {arguments.export}", file=_beside(arguments))
+        for complaint in exported.complaints[:_MOST_COMPLAINTS]:
+            print(f"not exported: {one_line(complaint)}", file=sys.stderr)
+        if len(exported.complaints) > _MOST_COMPLAINTS:
+            print(f"and {len(exported.complaints) - _MOST_COMPLAINTS} more", file=sys.stderr)
+        return 1 if exported.complaints else 0
     raise AssertionError("an error of writing is raised")
 
 
 def _diff(words: list[str], arguments: argparse.Namespace) -> int:
     from pytest_otval.report.diff import change_lines, compare
+    from pytest_otval.report.rate_diff import rate_changes, rate_lines
 
     if len(words) != 2:
         raise OtvalUsageError("report diff takes two runs: report diff BEFORE AFTER")
-    if arguments.html or arguments.junit or arguments.sarif or arguments.harbor:
-        raise OtvalUsageError("report diff knows --select and --json only")
+    _only_json("report diff", arguments)
     before, after = (_results(word, arguments) for word in words)
     changes = compare(before.rows, after.rows)
+    rates = rate_changes(before.rows, after.rows)
     if arguments.json != "-":
         _show(change_lines(changes))
-    about = {"before": str(before.run), "after": str(after.run)}
+        _show(rate_lines(rates))
+    about = {"before": str(before.run), "after": str(after.run), "rates": [rate.as_dict() for rate in rates]}
     _write_json(arguments.json, about, "changes", (change.as_dict() for change in changes))
     return 0
 
@@ -109,8 +142,7 @@ def _diff(words: list[str], arguments: argparse.Namespace) -> int:
 def _attacks(words: list[str], arguments: argparse.Namespace) -> int:
     from pytest_otval.report.matrix import matrix_of, table_lines
 
-    if arguments.html or arguments.junit or arguments.sarif or arguments.harbor:
-        raise OtvalUsageError("report --attacks knows --select and --json only")
+    _only_json("report --attacks", arguments)
     matrix = matrix_of(row for word in words for row in _results(word, arguments).rows)
     if not matrix.counts:
         raise OtvalUsageError(f"no result of {', '.join(words)} tells of attacks: run pytest with -m adversary")
@@ -121,6 +153,18 @@ def _attacks(words: list[str], arguments: argparse.Namespace) -> int:
             json.dump(matrix.as_dict(), file, indent=1)
             file.write("\n")
     return 0
+
+
+def _only_json(what: str, arguments: argparse.Namespace) -> None:
+    if any(getattr(arguments, name) for name in ("html", "junit", "sarif", "harbor", "attempts", "export")):
+        raise OtvalUsageError(f"{what} knows --select and --json only")
+
+
+def _planned(results: Results, arguments: argparse.Namespace) -> int | None:
+    """Return how many attempts each task was to have of each model; of selected results nobody planned a number."""
+    from pytest_otval.report.attempts import planned_attempts
+
+    return None if arguments.select else planned_attempts(results.facts)
 
 
 def results_of(word: str) -> Results:

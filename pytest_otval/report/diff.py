@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_otval.report.results import Row
-from pytest_otval.report.summary import Text
-from pytest_otval.report.text import one_line
+from pytest_otval.report.text import Text, one_line
 
 MOST_SHOWN = 20
 """Of each cause."""

@@ -24,6 +24,10 @@ def properties(row: Row) -> list[tuple[str, str]]:
         "attacks": told(Counter(cell for _, cell in row.attacks)),
         "attacks.paid": ", ".join(id for id, cell in row.attacks if cell == "paid"),
         "attempts": f"{row.attempts[0]}/{row.attempts[1]}" if row.attempts else "",
+        "model": row.made.model if row.made else "",
+        "finish": row.made.finish if row.made else "",
+        "flags": ", ".join(row.made.flags) if row.made else "",
+        "tokens": str(row.made.tokens) if row.made else "",
         **dict(row.columns),
     }
     return [(one_line(name), one_line(value)) for name, value in values.items() if value]

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 from pytest_otval.core import OtvalUsageError, Severity
 from pytest_otval.ledger import lines_of, read_run
 from pytest_otval.report.text import last_line, one_line
-from pytest_otval.stages.spec import STAGES
+from pytest_otval.stages.spec import STAGES, TEACHER
 
 MOST_LETTERS = 200
 """Of a row's headline and last line."""
@@ -26,7 +26,23 @@ MOST_LETTERS = 200
 _NODE_ID = re.compile(r"datasets/(?P<dataset>[^/]+)/(?:tasks/(?P<task>[^/]+)/task|dataset)\.toml::(?P<item>.+)", re.S)
 """What ``core.node_id`` makes."""
 
-_STAGE_ORDER = {stage.name: number for number, stage in enumerate(STAGES)}
+_STAGE_ORDER = {stage.name: number for number, stage in enumerate((*STAGES, TEACHER))}
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a row keeps of an attempt of a model."""
+
+    model: str
+    number: int
+    repository: str = ""
+    """That the task is about, where it says so."""
+    finish: str = ""
+    truncated: bool = False
+    flags: tuple[str, ...] = ()
+    steps: int = 0
+    tokens: int = 0
+    usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +87,8 @@ class Row:
     columns: tuple[tuple[str, str], ...] = ()
     attacks: tuple[tuple[str, str], ...] = ()
     """Of the adversary stage: each attack and what became of it."""
+    made: Made | None = None
+    """Of the teacher stage."""
 
     @property
     def flaky(self) -> bool:
@@ -135,6 +153,24 @@ def row_of(line: Mapping[str, Any]) -> Row:
         time=line.get("time", ""),
         columns=tuple((intern(title), text) for title, text in line.get("columns", {}).items()),
         attacks=_one_of(tuple((intern(id), intern(cell)) for id, cell in line.get("attacks", {}).items())),
+        made=_made(line),
+    )
+
+
+def _made(line: Mapping[str, Any]) -> Made | None:
+    if not line.get("model"):
+        return None
+    told = line.get("trajectory") or {}
+    return Made(
+        model=intern(line["model"]),
+        number=line["attempt"],
+        repository=intern(told.get("repository", "")),
+        finish=intern(told.get("finish", "")),
+        truncated=told.get("truncated", False),
+        flags=tuple(map(intern, told.get("flags", ()))),
+        steps=told.get("statistics", {}).get("steps", 0),
+        tokens=told.get("prompt_tokens", 0) + told.get("completion_tokens", 0),
+        usd=told.get("usd"),
     )
 
 

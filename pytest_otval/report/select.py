@@ -54,6 +54,14 @@ _FIELDS: Mapping[str, tuple[Kind, Callable[[Row], Value]]] = {
     "flavour": ("text", lambda row: row.flavour),
     "network": ("text", lambda row: row.network),
     "time": ("text", lambda row: row.time),
+    "model": ("text", lambda row: row.made.model if row.made else ""),
+    "attempt": ("number", lambda row: row.made.number if row.made else None),
+    "finish": ("text", lambda row: row.made.finish if row.made else ""),
+    "truncated": ("truth", lambda row: row.made.truncated if row.made else False),
+    "flags": ("text", lambda row: " ".join(row.made.flags) if row.made else ""),
+    "steps": ("number", lambda row: row.made.steps if row.made else None),
+    "tokens": ("number", lambda row: row.made.tokens if row.made else None),
+    "usd": ("number", lambda row: row.made.usd if row.made else None),
 }
 
 FIELDS = tuple(_FIELDS)

@@ -9,28 +9,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Literal
 
 from pytest_otval.report.matrix import matrix_of, short_lines
 from pytest_otval.report.results import Row, stage_order, task_label
-from pytest_otval.report.text import one_line
+from pytest_otval.report.text import Style, Text, one_line
 
 MOST_GROUPS, MOST_EXAMPLES = 20, 3
 """Of the list of failures."""
 
 _LINE_LETTERS = 120
 _COLUMNS = ("pass", "fail", "error", "blocked", "n/a", "flaky", "known bad")
-
-Style = Literal["", "title", "good", "bad", "warn"]
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A line and how it may be coloured."""
-
-    text: str
-    style: Style = ""
-
 
 _UUID = r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"
 _CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?"
@@ -64,7 +52,7 @@ class _Group:
 
 @dataclass
 class Summary:
-    """What results add up to. Its size depends on how many different failures there are, not on how many results."""
+    """What results add up to. Its size depends on how many different failures there are, and on rows that it keeps."""
 
     counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Stage, then column."""
@@ -78,6 +66,8 @@ class Summary:
     bases: set[str] = field(default_factory=set)
     attacked: list[Row] = field(default_factory=list)
     """Answers that tell of attacks."""
+    made: list[Row] = field(default_factory=list)
+    """Attempts of models."""
 
     def add(self, row: Row) -> None:
         """Count a result."""
@@ -94,6 +84,8 @@ class Summary:
             self.only_here.add(f"{name} ({one_line(row.stage)}: {one_line(row.stricter)})")
         if row.attacks:
             self.attacked.append(row)
+        if row.made is not None:
+            self.made.append(row)
         if row.image.startswith("bootstrap:"):
             self.bases.add(one_line(row.image))
 
@@ -117,9 +109,17 @@ def summarise(rows: Iterable[Row]) -> Summary:
     return summary
 
 
-def summary_lines(summary: Summary, ledger: Path) -> Iterator[Text]:
-    """Yield the lines of a summary; ``ledger`` is where its results stand."""
+def summary_lines(summary: Summary, ledger: Path, planned: int | None = None) -> Iterator[Text]:
+    """Yield the lines of a summary; ``ledger`` is where its results stand.
+
+    ``planned``: how many attempts each model was to make at each task.
+    """
     yield from _table(summary)
+    if summary.made:
+        # What no other run needs is not imported for it.
+        from pytest_otval.report.attempt_summary import attempt_lines
+
+        yield from attempt_lines(summary.made, planned)
     yield from _grouped("to look at, by stage, class and last line:", summary.groups, "bad")
     yield from _grouped("not applicable:", summary.unasked, "warn")
     if summary.known.count:

@@ -1,8 +1,10 @@
-"""Text that a task wrote, made safe to show: no control of the terminal, no change of reading direction."""
+"""Lines of text, made safe to show where a task wrote them: no control of the terminal or of the reading direction."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from typing import Literal
 
 _ANSI_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LINE_ENDS = re.compile(r"\r\n?")
@@ -13,6 +15,16 @@ _UNSAFE = re.compile(
     "\U000e0000-\U000e007f]"  # tags: invisible letters
 )
 _MANY_DOTS = "…"
+
+Style = Literal["", "title", "good", "bad", "warn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A line and how it may be coloured."""
+
+    text: str
+    style: Style = ""
 
 
 def clean(text: str) -> str:

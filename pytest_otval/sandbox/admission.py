@@ -2,7 +2,7 @@
 
 All processes of a user on a node share one pool of cores, memory and GPUs, also those of several pytest runs. Who asks
 gets a ticket; tickets are served in order, so a big task is not passed over for ever by small ones. Only one that
-lacks nothing but GPUs lets those pass that want none.
+lacks nothing but GPUs lets those pass that want none. Attempts of models may share cores with each other.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ class Need:
     gpus: int = 0
     gpu_types: tuple[str, ...] = ()
     """Models of which any will do; none: all."""
+    share: int = 1
+    """How many that say so may hold a core together, since they seldom use it."""
 
     @classmethod
-    def of(cls, limits: Sequence[Limits]) -> Need:
+    def of(cls, limits: Sequence[Limits], share: int = 1) -> Need:
         """Return what containers with these limits need that run one after the other.
 
         What declares no cores counts as one core, since most such tasks are small, and what declares no memory as
@@ -49,7 +51,7 @@ class Need:
         """
         cpus = max(1.0 if one.cpus is None else one.cpus for one in limits)
         most = max(limits, key=lambda one: one.gpus)
-        return cls(cpus, max(one.memory_mb or 0 for one in limits), most.gpus, tuple(most.gpu_types))
+        return cls(cpus, max(one.memory_mb or 0 for one in limits), most.gpus, tuple(most.gpu_types), share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Grant:
     """What was granted."""
 
     cores: frozenset[int]
-    """Nobody else holds one of them."""
+    """Nobody else holds one of them, but for those who share."""
     gpus: tuple[Gpu, ...] = ()
     waited: float = 0.0
     """Seconds."""
@@ -100,13 +102,13 @@ class Admission:
                 state.entries = [entry for entry in state.entries if entry.ticket != ticket]
 
     def _enter(self, need: Need) -> int:
-        cores, memory = max(1, math.ceil(need.cpus)), need.memory_mb
+        cores, memory, share = max(1, math.ceil(need.cpus)), need.memory_mb, need.share
         if cores > len(self.budget.cores) or memory > self.budget.memory_mb:
             # It may use up the node, so nothing else runs beside it.
-            cores, memory = len(self.budget.cores), self.budget.memory_mb
+            cores, memory, share = len(self.budget.cores), self.budget.memory_mb, 1
         me = os.getpid()
         with self._pool.changed() as state:
-            entry = Entry(state.next_ticket, me, start_ticks(me), cores, memory, need.gpus)
+            entry = Entry(state.next_ticket, me, start_ticks(me), cores, memory, need.gpus, share)
             state.entries.append(entry)
             state.next_ticket += 1
         return entry.ticket
@@ -132,13 +134,23 @@ class Admission:
     def _has_room(self, state: State, entry: Entry) -> bool:
         """Whether cores and memory are free for an entry."""
         memory = sum(other.memory_mb for other in state.entries if other.granted)
-        return len(self._free(state)) >= entry.cores and memory + entry.memory_mb <= self.budget.memory_mb
+        return len(self._free(state, entry)) >= entry.cores and memory + entry.memory_mb <= self.budget.memory_mb
 
-    def _free(self, state: State) -> list[int]:
-        """Return the free cores; none beyond the budget's number, where other processes have another affinity."""
-        held = {core for entry in state.entries for core in entry.held_cores}
-        left = len(self.budget.cores) - len(held)
-        return [core for core in self.budget.cores if core not in held][: max(0, left)]
+    def _free(self, state: State, entry: Entry) -> list[int]:
+        """Return the cores that an entry may get, those first that the fewest hold.
+
+        None beyond the budget's number, where other processes have another affinity.
+        """
+        holders: dict[int, list[int]] = {core: [] for core in self.budget.cores}
+        elsewhere = set()
+        for other in state.entries:
+            for core in other.held_cores:
+                if core in holders:
+                    holders[core].append(other.share)
+                else:
+                    elsewhere.add(core)
+        free = [core for core, shares in holders.items() if len(shares) < min([entry.share, *shares])]
+        return sorted(free, key=lambda core: len(holders[core]))[: max(0, len(free) - len(elsewhere))]
 
     def _take(self, state: State, entry: Entry, gpus: Sequence[Gpu]) -> bool:
         """Grant what an entry asks for, if it is free."""
@@ -147,5 +159,5 @@ class Admission:
         if not self._has_room(state, entry) or len(devices) < entry.gpus:
             return False
         entry.granted, entry.held_gpus = True, devices
-        entry.held_cores = self._free(state)[: entry.cores]
+        entry.held_cores = self._free(state, entry)[: entry.cores]
         return True

@@ -244,11 +244,14 @@ def _bind_words(bind: Bind) -> list[str]:
     return ["--bind", f"{bind.source}:{bind.target}{suffix}"]
 
 
+_OF_THE_RUNTIME = frozenset(
+    (
+        *("APPTAINER_CACHEDIR", "APPTAINER_TMPDIR", "APPTAINER_CONFIGDIR", "DBUS_SESSION_BUS_ADDRESS", "GOMAXPROCS"),
+        *("HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "USER", "XDG_RUNTIME_DIR"),
+    )
+)
+
+
 def _host_environment() -> dict[str, str]:
-    """What the runtime itself is given: a user's APPTAINER_BIND or APPTAINERENV_* would change every container."""
-    keep = ("APPTAINER_CACHEDIR", "APPTAINER_TMPDIR", "APPTAINER_CONFIGDIR")
-    return {
-        key: value
-        for key, value in os.environ.items()
-        if key in keep or not key.startswith(("APPTAINER", "SINGULARITY"))
-    }
+    """What the runtime itself is given: APPTAINER_BIND would change every container, and keys are none of it."""
+    return {key: value for key, value in os.environ.items() if key in _OF_THE_RUNTIME or key.startswith("LC_")}

@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 
 from pytest_otval.sandbox.base import Command, CommandResult, Ended, Limits, NoStartError
+from pytest_otval.sandbox.family import descendants
 from pytest_otval.sandbox.first_process import HELLO, SHELL, command_script
 from pytest_otval.sandbox.gpus import Gpu, environment
 from pytest_otval.sandbox.launch import Child, Launcher, Start
@@ -120,7 +121,7 @@ class RunningContainer:
                 self.kill()
             self._pipes.carry(command.stdout, log)
         except (BrokenPipeError, ConnectionResetError):
-            ended, status, left_alive = "killed", None, 0
+            ended, status, left_alive = "killed" if self._killed_from_outside() else "exit", None, 0
             self.kill()
         finally:
             log.close()
@@ -178,7 +179,7 @@ class RunningContainer:
         deadline = time.monotonic() + _DEATH_SECONDS
         while self._process.is_alive() and time.monotonic() < deadline:
             time.sleep(0.002)
-        return self._process.was_killed()
+        return not self._process.is_alive() and self._process.was_killed()
 
     def _read_line(
         self,
@@ -213,9 +214,13 @@ class RunningContainer:
                 return ""
 
     def _processes(self) -> list[psutil.Process]:
-        with suppress(psutil.Error):
-            return self._init.children(recursive=True)
-        return []
+        found: list[psutil.Process] = []
+        # Its pid may be another's by now.
+        if self._init.is_running():
+            for pid in descendants(self._init.pid):
+                with suppress(psutil.Error):
+                    found.append(psutil.Process(pid))
+        return found
 
     def _left_alive(self) -> int:
         """Processes of the task that live on: neither our shells nor zombies."""

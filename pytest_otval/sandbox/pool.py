@@ -31,6 +31,8 @@ class Entry:
     cores: int
     memory_mb: int
     gpus: int
+    share: int = 1
+    """How many that say so may hold a core together."""
     granted: bool = False
     held_cores: list[int] = field(default_factory=list)
     held_gpus: list[int] = field(default_factory=list)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
-from tenacity import Retrying, retry_if_exception_type, wait_fixed
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random_exponential
+from tenacity.stop import stop_never
 
-_POLL_SECONDS = 0.2
+_FIRST_SECONDS, _POLL_SECONDS = 0.002, 0.05
+"""Between two looks: at first, and at most."""
 
 
 class Slots:
@@ -17,27 +21,44 @@ class Slots:
 
     def __init__(self, folder: Path, name: str, count: int | None) -> None:
         """``folder`` is node-local; None slots are as many as anybody wants."""
+        self.count = count
         self._locks = None if count is None else [FileLock(folder / f"{name}-{number}.lock") for number in range(count)]
+        self._turn = FileLock(folder / f"{name}-turn.lock")
 
     @contextmanager
-    def one(self) -> Iterator[None]:
-        """Wait for a slot, and hold it."""
+    def one(self, deadline: float | None = None) -> Iterator[None]:
+        """Wait for a slot, and hold it. Raises TimeoutError where none is free at ``deadline`` (time.monotonic())."""
         if self._locks is None:
             yield
             return
-        waiting = Retrying(retry=retry_if_exception_type(Timeout), wait=wait_fixed(_POLL_SECONDS))
-        lock = waiting(self._free, self._locks)
+        lock = self._taken(self._locks, deadline)
         try:
             yield
         finally:
             lock.release()
 
-    def _free(self, locks: list[FileLock]) -> FileLock:
-        for lock in locks[:-1]:
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                continue
+    def _taken(self, locks: Sequence[FileLock], deadline: float | None) -> FileLock:
+        """One waiter at a time looks at all slots: hundreds that did would keep the machine busy with that alone."""
+
+        def passed(state: RetryCallState) -> bool:
+            return deadline is not None and time.monotonic() > deadline
+
+        # With chance in it: who comes later must not be in step with those before, or it would never have its turn.
+        pause = wait_random_exponential(_FIRST_SECONDS, max=2 * _POLL_SECONDS)
+        stop = stop_never if deadline is None else passed
+        waiting = Retrying(retry=retry_if_exception_type(Timeout), wait=pause, stop=stop, reraise=True)
+        waiting(self._turn.acquire, timeout=0)
+        try:
+            return waiting.copy(wait=wait_exponential(_FIRST_SECONDS, max=_POLL_SECONDS))(_free, locks)
+        finally:
+            self._turn.release()
+
+
+def _free(locks: Sequence[FileLock]) -> FileLock:
+    """Return a slot that is taken now; the search begins anywhere, since the first ones are mostly held."""
+    start = random.randrange(len(locks))
+    for lock in (*locks[start:], *locks[:start]):
+        with suppress(Timeout):
+            lock.acquire(timeout=0)
             return lock
-        locks[-1].acquire(timeout=0)
-        return locks[-1]
+    raise Timeout(locks[start].lock_file)

@@ -24,7 +24,12 @@ from pytest_otval.images.staging import Staging, staging_of, sweep_staged
 from pytest_otval.images.steps import base_plan
 from pytest_otval.images.store import Images
 from pytest_otval.leaks.scan import scan_version
-from pytest_otval.profile import Profile
+from pytest_otval.llm.agents.base import ModelAgent, agent_named
+from pytest_otval.llm.agents.mini import MiniSweAgent
+from pytest_otval.llm.agents.tools import ToolAgent
+from pytest_otval.llm.budget import Budget
+from pytest_otval.llm.client import EndpointChat, section_for
+from pytest_otval.profile import ModelSection, Profile
 from pytest_otval.runtimes.build import Installer
 from pytest_otval.runtimes.store import Runtimes
 from pytest_otval.sandbox.admission import Admission
@@ -53,6 +58,8 @@ class Extensions:
     """By name."""
     image_sources: Callable[[Profile, Path, bool], Mapping[str, ImageSource]]
     """By name; called with the profile, the image store, and whether the run is offline."""
+    model_agents: Mapping[str, ModelAgent]
+    """By name."""
 
 
 def own_extensions() -> Extensions:
@@ -61,6 +68,7 @@ def own_extensions() -> Extensions:
         all_checks(),
         {agent.name: agent for agent in (Oracle(), Noop())},
         lambda profile, store, offline: {source.name: source for source in own_sources(store, profile, offline)},
+        {agent.name: agent for agent in (MiniSweAgent(), ToolAgent())},
     )
 
 
@@ -74,6 +82,7 @@ class Machine:
         self._checks = extensions.checks
         self._agents = extensions.agents
         self._image_sources = extensions.image_sources
+        self._model_agents = extensions.model_agents
         self._workspace = workspace
 
     @cached_property
@@ -90,6 +99,28 @@ class Machine:
         if name not in self._agents:
             raise OtvalUsageError(f"there is no agent {name!r}: plugins give {', '.join(self._agents)}")
         return self._agents[name]
+
+    @property
+    def model_agent(self) -> ModelAgent:
+        """What drives the teacher's models. Raises OtvalUsageError for a name no plugin gives."""
+        return agent_named(self._model_agents, self.settings.verdict.agent)
+
+    @cached_property
+    def budget(self) -> Budget:
+        """What the run may spend on models."""
+        run = self.settings.run
+        return Budget(run.out, run.budget_tokens or None, run.budget_usd or None)
+
+    def model_section(self, model: str) -> ModelSection:
+        """Return what the profile says of a model. Raises OtvalUsageError."""
+        return section_for(self.profile, model, self.settings.run.base_url)
+
+    def chat(self, model: str, attempt: int) -> EndpointChat:
+        """Return a model for one attempt: a seed of the profile counts up with it. Raises OtvalUsageError."""
+        section = self.model_section(model)
+        seed = section.request.get("seed")
+        fields = {"seed": seed + attempt} if isinstance(seed, int) else {}
+        return EndpointChat(model, section, self.budget, fields)
 
     @cached_property
     def scratch(self) -> OwnScratch:
@@ -194,6 +225,9 @@ class Machine:
 
     def close(self) -> None:
         """Write down what waits, and give back the scratch folder but for what the user wants to keep."""
+        budget: Budget | None = self.__dict__.get("budget")
+        if budget is not None:
+            budget.close()
         for name in ("findings", "leaks"):
             found: FindingsCache | None = self.__dict__.get(name)
             if found is not None:

@@ -18,7 +18,7 @@ from pytest_otval.runtimes.mount import Supply, agent_supply, verifier_supply
 from pytest_otval.runtimes.record import Reference
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import config_of, image_requests, require_owners, require_runnable
-from pytest_otval.stages.spec import STAGES, Stage
+from pytest_otval.stages.spec import OWN_MARKS, Stage
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import Task
 
@@ -122,13 +122,21 @@ def depends_on(machine: Machine, stage: Stage, settings: DatasetSettings, name: 
     cannot be told, as for a stage of another plugin. ``needs`` tells of the task of this name what ``needs_of`` does,
     and is called for stages with containers.
     """
-    if stage not in STAGES:
+    if stage.mark not in OWN_MARKS:
         return ""
     if not stage.containers:
         version = machine.checks_version
         return _digest(version, settings.oracle, repr(settings.allow), settings.harbor_lint) if version else ""
     found = needs()
-    return _digest(_version(), found, _of_dataset(settings, name, stage)) if found else ""
+    of_model = [_of_model(machine, stage.model)] if stage.model else []
+    return _digest(_version(), found, _of_dataset(settings, name, stage), *of_model) if found else ""
+
+
+def _of_model(machine: Machine, model: str) -> list[object]:
+    """Return what an attempt depends on besides its task; where a model is asked and what that costs are no part."""
+    section = machine.model_section(model)
+    about = {"served_name", "context", "reasoning_back", "request"}
+    return [package_version(("llm",)), machine.model_agent.version, section.model_dump(mode="json", include=about)]
 
 
 @cache

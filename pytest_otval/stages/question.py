@@ -48,6 +48,8 @@ class Question:
     """Of the task's files; empty where nobody took it."""
     isolation: Isolation | None = None
     """The level at which it is asked, where several are tried; None: the one that run, task or dataset say."""
+    model: str = ""
+    """Who makes the attempt, of a stage that models are asked at."""
 
 
 def config_of(task: Task) -> TaskConfig:

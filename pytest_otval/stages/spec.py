@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pytest_otval.core import OtvalUsageError, stage_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +14,7 @@ class Stage:
     """One question about a task."""
 
     name: str
-    """Stands in node ids, and is the stage's mark: a Python identifier."""
+    """Stands in node ids: a Python identifier, the stage's mark; of one attempt ``MARK[MODEL-3]``."""
     answer: str
     """``module:function``, as entry points are written; called with a ``Machine`` and a ``Question``, it returns a
     ``StageResult`` or raises ``Conclusion``. Imported when the first item of the stage runs."""
@@ -26,6 +30,15 @@ class Stage:
     """Whether it runs without ``-m``."""
     repeats: bool = False
     """Whether ``--otval-repeat`` asks it more than once: its answer may differ from one attempt to the next."""
+    model: str = ""
+    """Of an attempt: the model that makes it, as its endpoint knows it."""
+    attempt: int = 0
+    """Of an attempt: which it is of that model."""
+
+    @property
+    def mark(self) -> str:
+        """What ``-m`` selects it by, shared by all attempts."""
+        return stage_of(self.name)
 
 
 STAGES = (
@@ -57,4 +70,32 @@ STAGES = (
 )
 """Our own stages, in the order they run."""
 
-OWN_STAGES = frozenset(stage.name for stage in STAGES)
+TEACHER = Stage("teacher", "pytest_otval.stages.teacher:answer", "can a model solve it? One item an attempt")
+
+OWN_MARKS = frozenset(stage.mark for stage in (*STAGES, TEACHER))
+
+
+def own_stages(models: Iterable[str] = (), attempts: int = 1) -> tuple[Stage, ...]:
+    """Return our stages; of the teacher's one for each attempt of each model.
+
+    Raises OtvalUsageError for two models whose names are the same in node ids.
+    """
+    keys: dict[str, str] = {}
+    for model in models:
+        key = model_key(model)
+        if keys.setdefault(key, model) != model:
+            raise OtvalUsageError(f"models {keys[key]!r} and {model!r} are both {key!r} in node ids: run them apart")
+    made = (
+        replace(TEACHER, name=f"{TEACHER.name}[{key}-{number}]", model=model, attempt=number)
+        for key, model in keys.items()
+        for number in range(attempts)
+    )
+    return (*STAGES, *made)
+
+
+def model_key(model: str) -> str:
+    """Return how a model stands in node ids. Raises OtvalUsageError for a name without a letter or digit."""
+    key = re.sub(r"[^A-Za-z0-9._]+", "-", model).strip("-")
+    if not key:
+        raise OtvalUsageError(f"{model!r} is no name of a model")
+    return key

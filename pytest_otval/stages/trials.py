@@ -94,7 +94,7 @@ def _noop(machine: Machine, question: Question, bench: Benches | None) -> StageR
 def trial_stage(
     machine: Machine, question: Question, agent: Agent, scope: Scope, bench: Benches | None = None
 ) -> StageResult:
-    """Run one trial and judge it: of the agent ``oracle`` the highest score is expected, of any other the lowest.
+    """Run one trial and judge it: of an agent at side ``low`` the highest score is expected, of others the lowest.
 
     ``bench`` gives another than the machine's, once for each trial.
 
@@ -201,8 +201,8 @@ class Answer:
 
 
 def judge(outcome: TrialOutcome, settings: DatasetSettings, rules: Rules, strategy: str) -> Answer:
-    """Return the verdict of an oracle or noop trial by ``rules``, with Harbor's answer beside it."""
-    side: Side = "low" if outcome.agent == "oracle" else "high"
+    """Return the verdict of a trial by ``rules``, with Harbor's answer beside it."""
+    side = outcome.side
     ours = _ours(outcome, settings, rules, strategy, side)
     if REASONS[ours.reason].verdict not in (Verdict.PASS, Verdict.FAIL):
         return ours
@@ -232,7 +232,7 @@ def _ours(outcome: TrialOutcome, settings: DatasetSettings, rules: Rules, strate
         headline = f"{outcome.agent} scored {value:g}, {wanted} was expected"
         return Answer("wrong-reward", headline, _verifier_tail(outcome), known.rewards, value)
     statuses = [step.agent_status for step in outcome.steps]
-    if rules == "strict" and side == "low" and any(status != 0 for status in statuses):
+    if rules == "strict" and outcome.agent == "oracle" and any(status != 0 for status in statuses):
         log = tail(outcome.evidence / "agent" / f"{outcome.agent}.txt")
         return Answer("solution-failed", f"solve.sh ended with {statuses}", log, known.rewards, value)
     return known

@@ -33,6 +33,9 @@ MAX_MESSAGE = 300
 
 BOM = "\ufeff"
 
+_REPOSITORY_KEYS = ("repo", "repository", "project")
+"""Of ``[metadata]``: SWE-bench's word, others', and that of bugs by project."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -52,6 +55,13 @@ class Task:
     def steps(self) -> tuple[Step, ...]:
         """The steps in their order; empty without a config."""
         return resolve_steps(self.path, self.config) if self.config else ()
+
+    @property
+    def repository(self) -> str:
+        """The repository that the task is about, as its metadata says (``repo``, ``repository``, ``project``)."""
+        metadata = self.config.metadata if self.config else {}
+        named = (metadata.get(key) for key in _REPOSITORY_KEYS)
+        return next((value for value in named if isinstance(value, str)), "")
 
     @property
     def has_setup(self) -> bool:

@@ -18,6 +18,7 @@ from pytest_otval.trial.agents.base import Agent, AgentPlace
 from pytest_otval.trial.environment import resolve
 from pytest_otval.trial.files import keep_evidence, log_folder
 from pytest_otval.trial.layer import Layer, network_of, require_end, run_script, tail
+from pytest_otval.trial.living import LivingContainer
 from pytest_otval.trial.outcome import StepOutcome, step_folder
 from pytest_otval.trial.runtime import PhaseRuntime
 
@@ -103,7 +104,7 @@ class AgentPhase:
         if self.needed(step):
             network = network_of(step.agent_network, self._layer.bench.allow_public)
             try:
-                with self._layer.container(network, self.binds(step, folder)) as container:
+                with LivingContainer(self._layer, network, self.binds(step, folder)) as container:
                     self.act(container, step, outcome)
             finally:
                 self.keep_logs(step, folder)
@@ -115,7 +116,7 @@ class AgentPhase:
             self._layer.bench.sandbox.make_readable(logs)
             keep_evidence(logs, step_folder(self._evidence, step.name) / "agent")
 
-    def act(self, container: Container, step: Step, outcome: StepOutcome) -> None:
+    def act(self, container: LivingContainer, step: Step, outcome: StepOutcome) -> None:
         """Do everything of the phase in a started container. Raises Conclusion."""
         self._layer.written = True
         self._inside(container, _LOG_FOLDERS)
@@ -125,7 +126,8 @@ class AgentPhase:
             self._await_health(container, check)
         log = self._log(step, f"agent/{self._agent.name}.txt")
         run = partial(_run_as_agent, container)
-        place = AgentPlace(run, self._env, self._user(step), self._workdir, step.agent_timeout, log)
+        user, seconds, revive = self._user(step), step.agent_timeout, container.revive
+        place = AgentPlace(run, self._env, user, self._workdir, seconds, log, revive, outcome.used)
         result = self._agent.act(self._task, step, place)
         if result is not None:
             require_end(result, "solve.sh" if self._agent.name == "oracle" else "the agent", "agent-timeout")

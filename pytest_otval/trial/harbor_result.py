@@ -26,8 +26,6 @@ ERRORS = {
 """Harbor's names of exceptions for reason classes; other classes keep their own name."""
 
 _AGENTS = {"noop": "nop"}
-_VERSION = "1.0.0"
-"""Of Harbor's agents oracle and nop."""
 _NAMESPACE = uuid.UUID("7b0e7f0c-2a63-5c0e-9a53-6f74766c2e31")
 
 
@@ -60,7 +58,11 @@ def harbor_result(task: Task, outcome: TrialOutcome, answer: Mapping[str, Any] |
         "source": task.dataset,
         "task_checksum": "",
         "config": _config(task, name, agent),
-        "agent_info": {"name": agent, "version": _VERSION, "model_info": None},
+        "agent_info": {
+            "name": agent,
+            "version": outcome.version,
+            "model_info": {"name": outcome.model, "provider": None} if outcome.model else None,
+        },
         "verifier_result": _rewards(rewards),
         **_timing("", outcome, environment_setup="setup"),
         **(_steps(outcome) if task.steps[0].name else _single_step(task, outcome, answer)),
@@ -124,7 +126,8 @@ def _step(step: StepOutcome, outcome: TrialOutcome) -> dict[str, Any]:
 
 def _agent_result(step: StepOutcome) -> dict[str, Any]:
     """Harbor keeps a place for what agents tell: here the status of solve.sh and the processes it left."""
-    return {"metadata": {"exit_status": step.agent_status, "left_alive": step.left_alive}}
+    told = {"exit_status": step.agent_status, "left_alive": step.left_alive}
+    return {**step.used, "metadata": {**told, **step.used.get("metadata", {})}}
 
 
 def _rewards(rewards: Mapping[str, float] | None) -> dict[str, Any] | None:

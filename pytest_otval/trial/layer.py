@@ -43,6 +43,8 @@ class Bench:
     runtimes: Runtimes
     keep: bool = False
     """Leave the trial's folders in place."""
+    share: int = 1
+    """How many of such trials may hold a core together."""
 
 
 class Layer:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pytest_otval.core import Conclusion
 from pytest_otval.trial.layer import timed
-from pytest_otval.trial.reward import RewardFiles, Rewards
+from pytest_otval.trial.reward import RewardFiles, Rewards, Side
 
 Scope = Literal["phase", "trial"]
 """phase: the agent's processes die before the verifier starts; trial: one container serves both phases."""
@@ -34,6 +34,8 @@ class StepOutcome:
     verifier_status: int | None = None
     left_alive: int = 0
     """Processes of the agent at the end of its phase."""
+    used: dict[str, Any] = field(default_factory=dict)
+    """What the agent used, in the names of Harbor's ``agent_result``."""
     runtime: str = ""
     """The verifier's, as the ledger names it; empty for none."""
     python: str = ""
@@ -63,6 +65,12 @@ class TrialOutcome:
     evidence: Path
     """Folder with the logs of its phases and what it left below /logs, as Harbor lays them out."""
     steps: list[StepOutcome] = field(default_factory=list)
+    side: Side = "high"
+    """The agent's: ``low``: the highest score is expected of it, else the lowest."""
+    version: str = ""
+    """The agent's."""
+    model: str = ""
+    """That drives the agent; empty for none."""
     runtime: str = ""
     """The agent's, as the ledger names it; empty for none."""
     seconds: dict[str, float] = field(default_factory=dict)

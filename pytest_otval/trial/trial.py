@@ -16,8 +16,9 @@ from pytest_otval.trial.conditions import ORDINARY, Conditions
 from pytest_otval.trial.files import log_folder
 from pytest_otval.trial.hand_over import HandOver
 from pytest_otval.trial.layer import Bench, Layer, environments_of, limits_of, network_of
+from pytest_otval.trial.living import LivingContainer
 from pytest_otval.trial.outcome import Scope, StepOutcome, TrialOutcome
-from pytest_otval.trial.reward import RewardFault, Rewards, Side, harbors_answer, our_rewards, reaches
+from pytest_otval.trial.reward import RewardFault, Rewards, harbors_answer, our_rewards, reaches
 from pytest_otval.trial.verifier_phase import VerifierPhase
 
 
@@ -37,12 +38,13 @@ def run_trial(
     At isolation ``none`` a shared verifier is as Harbor has it, whatever the scope. ``evidence`` gets the logs.
     Where the trial could not come to its end, the outcome's ``conclusion`` says why.
     """
-    outcome = TrialOutcome(agent.name, scope, evidence)
+    outcome = TrialOutcome(agent.name, scope, evidence, version=agent.version, model=agent.model, side=agent.side)
     folder = bench.scratch.new("trial")
     evidence.mkdir(parents=True, exist_ok=True)
     trial = _Trial(bench, task, image, agent, settings, outcome, folder, conditions, isolation)
     try:
-        with bench.admission.grant(Need.of([limits_of(one) for one in environments_of(task)])) as granted:
+        limits = [limits_of(one) for one in environments_of(task)]
+        with bench.admission.grant(Need.of(limits, bench.share)) as granted:
             outcome.seconds["waited"] = granted.waited
             with outcome.timed("total"):
                 trial.run()
@@ -76,7 +78,6 @@ class _Trial:
         self._folder = folder
         self._settings = settings
         self._isolation = isolation
-        self._side: Side = "low" if agent.name == "oracle" else "high"
         self._layer = Layer(bench, image, limits_of(task.config.environment), folder)
         self._agent = AgentPhase(task, agent, self._layer, outcome.evidence)
         self._hand_over = HandOver(task.config, self._layer, outcome.evidence, isolation)
@@ -96,7 +97,7 @@ class _Trial:
             folder.mkdir()
             outcome = self._together(step, folder) if self._shares(step) else self._apart(step, folder)
             assert outcome.files is not None
-            rewards: Rewards | RewardFault | None = our_rewards(outcome.files, self._settings, self._side)
+            rewards: Rewards | RewardFault | None = our_rewards(outcome.files, self._settings, self._outcome.side)
             if isinstance(rewards, RewardFault):
                 # Where Harbor sees none it goes on, and its answer is told beside ours.
                 fault = fault or rewards
@@ -153,7 +154,7 @@ class _Trial:
         runtime = self._verifier.runtime(step, outcome, folder, network)
         binds += runtime.binds(mounted=True)
         try:
-            with runtime.required(self._bench.sandbox), self._layer.container(network, binds) as container:
+            with runtime.required(self._bench.sandbox), LivingContainer(self._layer, network, binds) as container:
                 with timed("agent", step.name):
                     self._agent.act(container, step, outcome)
                 with timed("verifier", step.name):

@@ -17,7 +17,7 @@ from pathlib import Path
 from pytest_otval.profile import load_profile
 from pytest_otval.sandbox.apptainer import FLAVOURS
 from pytest_otval.settings import RunSettings, Settings, VerdictSettings
-from pytest_otval.stages.machine import Machine, probe_flavour
+from pytest_otval.stages.machine import Machine, own_extensions, probe_flavour
 from pytest_otval.stages.question import Question, agent_image
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import load_task
@@ -47,7 +47,7 @@ def main(rounds: int) -> None:
     flavour, _ = probe_flavour(workspace, profile)
     with tempfile.TemporaryDirectory() as out:
         settings = Settings(RunSettings(Path(out)), VerdictSettings(flavour=flavour))
-        machine = Machine(settings, workspace, profile)
+        machine = Machine(settings, workspace, profile, own_extensions())
         task = load_task(TASK, "demo")
         image = machine.images.ensure(agent_image(task))
         flags = list(FLAVOURS[flavour].flags)

@@ -126,3 +126,8 @@ def test_no_command_is_too_odd(words):
 @given(st.text(alphabet="htps:/@.[]ab1\0 ", max_size=60))
 def test_no_address_is_too_odd(text):
     remote(f"https://{text}")
+
+
+def test_an_address_without_an_end_is_looked_at_once():
+    assert not remote("git@" * 250_000)
+    assert remote("git@" * 1000 + "example.org:a/b.git")

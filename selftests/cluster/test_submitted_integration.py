@@ -14,6 +14,7 @@ import pytest
 from pytest_otval.evidence import files
 from selftests.cluster.submitted import Site, ended, inner, results
 from selftests.glue.conftest import ids
+from selftests.llm.server import Running
 
 pytestmark = pytest.mark.integration
 
@@ -237,6 +238,30 @@ def test_a_node_loses_its_power(site, run):
     finally:
         site.slurm.fault("up")
     assert {line["node"] for line in _shard_lines(run, "began")} == {"n1", "n2"}
+
+
+@pytest.mark.slow
+def test_attempts_of_models_on_a_node_that_loses_its_power(site, run, image, tmp_path):
+    """Those that it was making are made once more, on the other; each counts once."""
+    site.real_dataset(("answer-file",), image.files)
+    policies = tmp_path / "policies.toml"
+    commands = '["sleep 4", "echo 42 >/app/answer.txt"]'
+    policies.write_text(f"[[tasks]]\ninstruction = 'product of 6 and 7'\ncommands = {commands}\n")
+    profile = site.profile("models", 'image_sources = ["bootstrap"]\n')
+    with Running(policies) as server:
+        with (site.root / "clusters" / f"{profile}.toml").open("a") as file:
+            file.write(f'\n[models.solves]\nbase_url = "{server.url}"\n')
+        words = ("-m", "teacher", "--otval-teacher=solves", "--otval-k=6", "--otval-agent=tools")
+        front = site.submit(run, *ALL, *words, f"--otval-cluster={profile}", stub=False, profile=profile)
+        site.slurm.until(lambda: server.asked()["requests"] >= 3 or front.poll() is not None)
+        try:
+            site.slurm.fault("down", _shard_lines(run, "began")[0]["node"])
+            outcome = ended(front)
+        finally:
+            site.slurm.fault("up")
+    assert outcome.status == 0, outcome.output + outcome.errors
+    each_once(run, ids("answer-file", stages=[f"teacher[solves-{number}]" for number in range(6)]))
+    assert {lines[0]["class"] for lines in results(run).values()} == {"expected"}
 
 
 def test_a_job_takes_too_much_memory(site, run):

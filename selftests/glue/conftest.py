@@ -8,11 +8,16 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from pytest_otval.ledger import read_ledger
+
+# Pytester forgets the modules that a run in this process imported, and these cannot be loaded a second time.
+for _library in ("numpy", "scipy.special", "scipy.stats"):
+    import_module(_library)
 
 TASK_TOML = "[agent]\ntimeout_sec = 30.0\n[verifier]\ntimeout_sec = 30.0\n"
 STUB = Path(__file__).with_name("otval_stub.py")

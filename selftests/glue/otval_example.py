@@ -27,7 +27,10 @@ class Vandal:
     """Deletes whatever lies in the workdir."""
 
     name = "vandal"
+    version = "1"
+    model = ""
     acts = True
+    side = "high"
 
     def check(self, task, step):
         """It can act on any task."""

@@ -11,7 +11,6 @@ import signal
 import time
 from contextlib import suppress
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 
 from pytest_otval.core import Conclusion, StageResult
@@ -42,6 +41,9 @@ def answer(stage):
         if reason == "hold":
             hold(Path(headline))
             reason = "expected"
+        if reason == "lose-interrupt":
+            Lost()
+            reason = "expected"
         if reason == "eat-once":
             eat_once(Path(headline))
             reason = "expected"
@@ -63,6 +65,13 @@ def hold(path):
         file.write(f"{os.environ.get('SLURMD_NODENAME')} {os.environ.get('SLURM_JOB_ID')}\n")
     while not path.with_suffix(".go").exists():
         time.sleep(0.1)
+
+
+class Lost:
+    """Python drops what is raised here."""
+
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def eat_once(path):
@@ -91,7 +100,7 @@ def kill_job(path):
                 os.kill(pid, signal.SIGKILL)
 
 
-static, build, oracle, noop = map(answer, ("static", "build", "oracle", "noop"))
+static, build, oracle, noop, teacher = map(answer, ("static", "build", "oracle", "noop", "teacher"))
 
 
 def probe(workspace, profile):
@@ -100,31 +109,32 @@ def probe(workspace, profile):
     return "userns", []
 
 
-def pytest_configure():
+def _own_stages():
+    """Return the names that ``own_stages`` sees, whatever module of that name was imported since."""
     # Not imported above: a plugin of ``-p`` loads before our guard is there.
-    from pytest_otval import plugin
+    from pytest_otval.glue import options
+
+    return options.own_stages.__globals__
+
+
+def pytest_configure():
     from pytest_otval.stages import machine
 
-    # A package goes on naming a module that pytester forgot.
-    pinned = import_module("pytest_otval.stages.pinned")
-
-    REAL.update(stages=plugin.STAGES, probe=machine.probe_flavour)
-    plugin.STAGES = [
-        stage
-        if stage.name == os.environ.get("STUB_REAL")
-        else replace(stage, answer=f"otval_stub:{stage.name}", recall="")
-        for stage in plugin.STAGES
-    ]
+    names = _own_stages()
+    REAL.update(stages=names["STAGES"], teacher=names["TEACHER"], probe=machine.probe_flavour)
+    names["STAGES"] = tuple(map(_stub, names["STAGES"]))
+    names["TEACHER"] = _stub(names["TEACHER"])
     machine.probe_flavour = probe
-    pinned.STAGES = tuple(plugin.STAGES)
+
+
+def _stub(stage):
+    if stage.name == os.environ.get("STUB_REAL"):
+        return stage
+    return replace(stage, answer=f"otval_stub:{stage.name}", recall="")
 
 
 def pytest_unconfigure():
-    from pytest_otval import plugin
     from pytest_otval.stages import machine
 
-    # A package goes on naming a module that pytester forgot.
-    pinned = import_module("pytest_otval.stages.pinned")
-
-    pinned.STAGES = REAL["stages"]
-    plugin.STAGES, machine.probe_flavour = REAL["stages"], REAL["probe"]
+    names = _own_stages()
+    names["STAGES"], names["TEACHER"], machine.probe_flavour = REAL["stages"], REAL["teacher"], REAL["probe"]

@@ -16,6 +16,15 @@ PROGRAM = shutil.which("chromium")
 needs_chromium = pytest.mark.skipif(PROGRAM is None and not os.environ.get("CI"), reason="needs chromium")
 """CI has it: there, a missing one is a failure."""
 
+GO = """
+    function go(hash) {
+      history.replaceState(null, "", "#" + hash);
+      dispatchEvent(new Event("hashchange"));
+    }
+    """
+"""By which a script goes to another view. A change of location.hash is told by another process of the browser, in real
+time, and timers of the page run in virtual time: on a busy machine they would come first."""
+
 
 @dataclass
 class Element:

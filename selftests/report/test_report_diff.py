@@ -1,10 +1,14 @@
 """What changed between two runs, and why."""
 
+import json
+
 import pytest
 
+from pytest_otval.__main__ import main
 from pytest_otval.report.diff import MOST_SHOWN, change_lines, compare
+from pytest_otval.report.rate_diff import rate_changes, rate_lines
 from pytest_otval.report.results import row_of
-from selftests.report.ledgers import IMAGE, line
+from selftests.report.ledgers import IMAGE, attempts, line, make_run
 
 
 def rows(*lines):
@@ -57,3 +61,46 @@ def test_a_long_list_is_cut():
     shown = [text.text for text in change_lines(compare([], new))]
     assert shown[0] == f"new: {MOST_SHOWN + 5}"
     assert shown[-1] == "  and 5 more; --json lists all"
+
+
+# --- attempts of models ---
+
+
+def test_rates_before_and_after():
+    before = rows(*attempts("----", "a"), *attempts("+-", "b"), *attempts("++", "gone"))
+    after = rows(*attempts("++++", "a"), *attempts("+-x", "b", task_digest="new"), *attempts("--", "new"))
+    assert [text.text for text in rate_lines(rate_changes(before, after))] == [
+        "attempts of m at demo: 2 tasks of both runs, without invalid attempts",
+        "     k   tasks   before    after  change of pass@k",
+        "     1       2    0.250    0.750  +0.500 (+0.000 to +1.000)",
+        "     2       2    0.500    1.000  +0.500 (+0.000 to +1.000)",
+        "     3       1    0.000    1.000  +1.000",
+        "     4       1    0.000    1.000  +1.000",
+        "        2 clusters are few: the interval is too narrow",
+        "        1 task of these with other files than before",
+        "        1 task changed by an interval without 0 (by chance about 1 of 20 of 2):",
+        "          a: +1.000 (+0.307 to +1.000)",
+    ]
+
+
+def test_rates_of_models_that_one_run_has_are_not_compared():
+    assert rate_changes(rows(*attempts("+", model="m"), line()), rows(*attempts("+", model="n"), line())) == []
+    (change,) = rate_changes(rows(*attempts("x")), rows(*attempts("+")))
+    assert [text.text for text in rate_lines([change])] == [
+        "attempts of m at demo: 0 tasks of both runs, without invalid attempts"
+    ]
+
+
+def test_diff_tells_rates_as_lines_and_as_json(tmp_path, capsys):
+    before, after = make_run(tmp_path / "before", *attempts("--")), make_run(tmp_path / "after", *attempts("++"))
+    assert main(["report", "diff", str(before), str(after)]) == 0
+    shown = capsys.readouterr().out
+    assert (
+        "     1       1    0.000    1.000  +1.000 (+0.070 to +1.000)\n     2       1    0.000    1.000  +1.000\n"
+        in shown
+    )
+    assert main(["report", "diff", str(before), str(after), "--json", "-"]) == 0
+    (rate,) = json.loads(capsys.readouterr().out)["rates"]
+    assert (rate["dataset"], rate["model"], rate["tasks"], rate["other_files"]) == ("demo", "m", 1, 0)
+    first = rate["pass_at"][0]
+    assert (first["k"], first["before"], first["after"], first["change"]["value"]) == (1, 0.0, 1.0, 1.0)

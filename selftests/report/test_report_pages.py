@@ -9,9 +9,9 @@ import pytest
 from pytest_otval.core import OtvalUsageError
 from pytest_otval.report.html import write_html
 from pytest_otval.report.html.data import DETAILS_A_PAGE, index_data
-from pytest_otval.report.html.write import script_json
+from pytest_otval.report.html.scripts import script_json
 from pytest_otval.report.results import read_results, row_of
-from selftests.report.chromium import dom, needs_chromium
+from selftests.report.chromium import GO, dom, needs_chromium
 from selftests.report.ledgers import IMAGE, line, make_run
 
 CANARY = "document.title='canary'"
@@ -184,12 +184,12 @@ def test_the_address_says_what_is_shown(driven):
         const hashes = HASHES;
         const tasks = () => [...document.querySelectorAll("#rows tr")].map((row) => row.dataset.id.split("/")[3]);
         hashes.forEach((hash, at) => {
-          setTimeout(() => { location.hash = hash; }, 200 * at);
+          setTimeout(() => { go(hash); }, 200 * at);
           setTimeout(() => { told[hash] = tasks(); }, 200 * at + 100);
         });
         setTimeout(() => { document.title = JSON.stringify(told); }, 200 * hashes.length);
         """
-    page = driven(script.replace("HASHES", json.dumps(list(SHOWN))), *SOME)
+    page = driven(GO + script.replace("HASHES", json.dumps(list(SHOWN))), *SOME)
     assert json.loads(page.all("title")[0].text) == SHOWN
 
 

@@ -82,6 +82,52 @@ def test_what_is_not_free_is_waited_for(ask, tmp_path, held, need):
     assert waiting.admission.waited == waiting.grant.waited
 
 
+def test_cores_that_are_shared(ask, tmp_path):
+    """They are spread first, and never shared with who does not share."""
+    with ExitStack() as stack:
+        grants = [stack.enter_context(ask(2).grant(Need(share=3))) for _ in range(6)]
+        assert [sum(grant.cores == {core} for grant in grants[:2]) for core in (10, 11)] == [1, 1]
+        assert [sum(grant.cores == {core} for grant in grants) for core in (10, 11)] == [3, 3]
+        waiting = Waiting(ask(2), Need(share=3), tmp_path)
+        assert not waiting.granted.wait(0.2)
+    assert waiting.granted.wait(10)
+    with ask(2).grant(Need()) as alone:
+        assert not alone.cores & waiting.grant.cores
+        another = Waiting(ask(2), Need(), tmp_path)
+        assert not another.granted.wait(0.2), "one core is held alone, the other is shared"
+        waiting.end()
+        assert another.granted.wait(10)
+    another.end()
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 4), (4, 1), (2, 4), (4, 2)])
+def test_who_shares_with_fewest_decides(ask, tmp_path, first, second):
+    with ExitStack() as stack:
+        stack.enter_context(ask(1).grant(Need(share=first)))
+        if min(first, second) > 1:
+            stack.enter_context(ask(1).grant(Need(share=second)))
+        waiting = Waiting(ask(1), Need(share=second), tmp_path)
+        assert not waiting.granted.wait(0.1)
+    assert waiting.granted.wait(10)
+    waiting.end()
+
+
+def test_memory_is_not_shared(ask, tmp_path):
+    with ask().grant(Need(1, 600, share=4)):
+        waiting = Waiting(ask(), Need(1, 600, share=4), tmp_path)
+        assert not waiting.granted.wait(0.2)
+    assert waiting.granted.wait(10)
+    waiting.end()
+
+
+def test_what_uses_up_the_node_shares_with_nobody(ask, tmp_path):
+    with ask().grant(Need(1, 5000, share=4)):
+        waiting = Waiting(ask(), Need(share=4), tmp_path)
+        assert not waiting.granted.wait(0.2)
+    assert waiting.granted.wait(10)
+    waiting.end()
+
+
 def test_what_is_free_is_not_waited_for(ask):
     with ask().grant(Need(3, 600)), ask().grant(Need(1, 400)) as second:
         assert second.waited < 0.05
@@ -184,11 +230,13 @@ def test_a_killed_waiter_keeps_nobody_waiting(ask, tmp_path):
 def work(admission, number, log):
     chance = random.Random(number)
     for _ in range(8):
-        need = Need(chance.choice([0.5, 1, 2, 3, 9]), chance.choice([0, 200, 500, 900, 5000]), chance.choice([0, 0, 1]))
+        cpus, memory, gpus = chance.choice([0.5, 1, 2, 3, 9]), chance.choice([0, 200, 500, 900, 5000]), [0, 0, 1]
+        need = Need(cpus, memory, chance.choice(gpus), share=chance.choice([1, 1, 2, 3]))
         with admission.grant(need) as grant:
             began = time.monotonic()
             time.sleep(chance.uniform(0, 0.01))
-            line = [began, time.monotonic(), sorted(grant.cores), need.memory_mb, [gpu.minor for gpu in grant.gpus]]
+            gpus = [gpu.minor for gpu in grant.gpus]
+            line = [began, time.monotonic(), sorted(grant.cores), need.memory_mb, gpus, need.share]
         with log.open("a") as file:
             file.write(json.dumps(line) + "\n")
         if number == 0 and chance.random() < 0.3:
@@ -208,7 +256,9 @@ def test_no_more_than_the_node_is_ever_held(ask, tmp_path):
         beside = [line for line in lines if line[0] <= began < line[1]]
         cores = [core for line in beside for core in line[2]]
         gpus = [gpu for line in beside for gpu in line[4]]
-        assert len(set(cores)) == len(cores) and len(set(gpus)) == len(gpus)
+        for core in set(cores):
+            assert cores.count(core) <= min(line[5] for line in beside if core in line[2])
+        assert len(set(gpus)) == len(gpus)
         assert sum(line[3] for line in beside) <= 1000 or len(beside) == 1
 
 

@@ -16,6 +16,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pytest_otval.core import Conclusion
+from pytest_otval.llm.agents.base import used_by
+from pytest_otval.llm.agents.tools import TOOL
+from pytest_otval.llm.atif import Trajectory
+from pytest_otval.llm.chat import Message, Reply, Usage
+from pytest_otval.llm.session import Record
 from pytest_otval.report.harbor import job_config, job_result
 from pytest_otval.stages.trials import judge
 from pytest_otval.task.dataset import DatasetSettings
@@ -24,6 +29,7 @@ from pytest_otval.trial.harbor_result import harbor_result
 from pytest_otval.trial.outcome import Scope, StepOutcome, TrialOutcome
 from pytest_otval.trial.reward import RewardFault, RewardFiles
 from selftests.fakes import TOML, make_task
+from selftests.llm.scripted import call, said
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 STEPS = TOML + '[[steps]]\nname = "one"\n[[steps]]\nname = "two"\n'
@@ -39,12 +45,49 @@ def step(text: float | RewardFault | None = 1.0, name: str = "", **values: Any) 
 def outcome(*steps: StepOutcome, agent: str = "oracle", stopped: str = "", scope: Scope = "phase") -> TrialOutcome:
     """A trial of a minute whose phases took a second each."""
     conclusion = Conclusion(stopped, "why it ended", "last\nlines") if stopped else None
-    made = TrialOutcome(agent, scope, Path(), list(steps), conclusion=conclusion)
+    made = TrialOutcome(agent, scope, Path(), list(steps), conclusion=conclusion, version="1.0.0")
     phases = [("", "setup"), *((one.name, phase) for one in steps for phase in ("agent", "hand_over", "verifier"))]
     for number, phase in enumerate(phases):
         made.spans[phase] = (BEGAN + timedelta(seconds=number), BEGAN + timedelta(seconds=number + 1))
     made.spans["", "total"] = (BEGAN, BEGAN + timedelta(minutes=1, milliseconds=1))
     return made
+
+
+def attempt(*steps: StepOutcome, stopped: str = "") -> TrialOutcome:
+    """A trial of a model."""
+    made = outcome(*steps, agent="tools", stopped=stopped)
+    made.version, made.model, made.side = "1", "org/model-8b", "low"
+    return made
+
+
+def used(usd: float | None = None, finish: str = "submitted") -> dict[str, Any]:
+    """What a step of it used."""
+    return used_by(Record(usages=[Usage(1000, 50, 900, 10, usd)] * 2, finish=finish), "org/model-8b")
+
+
+def trajectories(folder: Path) -> dict[str, Any]:
+    """Return trajectories, all of one moment."""
+    conversations: dict[str, list[Reply]] = {
+        "tools": [said("look", call({"command": "ls"}), reasoning_content="deep"), said("done")],
+        "broken": [said("", call("{"), call({"n": [1, None]}, "odd", "c2")), said([{"type": "text", "text": "part"}])],
+        "hostile": [said("\0\x1b[2J\ud800", call({"\udc00": "\udc00"}, "\ud800", "\ud800"), finish="\ud800")],
+    }
+    found = {}
+    for name, replies in conversations.items():
+        path = folder / f"{name}.json"
+        trajectory = Trajectory(path, "tools", "1", "org/model-8b", "session")
+        trajectory.tools([TOOL])
+        told: list[Message] = [{"role": "system", "content": "s"}, {"role": "user", "content": "do it \ud800"}]
+        for reply in replies:
+            trajectory.heard(told)
+            trajectory.answered(reply)
+            trajectory.observed("out\0", "c1", {"status": 0})
+            told = [*told, reply.message, {"role": "tool", "tool_call_id": "c1", "content": "out"}]
+        trajectory.write({"finish": "submitted"})
+        found[name] = json.loads(path.read_bytes())
+        for one in found[name]["steps"]:
+            one["timestamp"] = BEGAN.isoformat()
+    return found
 
 
 def tasks(folder: Path) -> dict[str, Task]:
@@ -82,6 +125,10 @@ def trials() -> dict[str, tuple[str, TrialOutcome]]:
         "steps-no-reward": ("steps", outcome(step(1.0, "one"), step(None, "two"), stopped="no-reward")),
         "steps-setup-failed": ("steps", outcome(stopped="setup-failed")),
         "steps-killed": ("steps", outcome(StepOutcome("one"), stopped="killed")),
+        "solved": ("single", attempt(step(agent_status=None, used=used()))),
+        "unsolved": ("single", attempt(step(0.0, agent_status=None, used=used(0.125, "steps")))),
+        "endpoint-failed": ("single", attempt(StepOutcome("", used=used(finish="")), stopped="endpoint-failed")),
+        "steps-solved": ("steps", attempt(step(name="one", used=used(0.5)), step(name="two", used=used(0.5)))),
     }
 
 
@@ -93,7 +140,9 @@ def cases() -> dict[str, dict[str, Any]]:
             name: harbor_result(made[kind], trial, judge(trial, DatasetSettings(), "default", "mean").harbor)
             for name, (kind, trial) in trials().items()
         }
+        told = trajectories(Path(folder))
     found = {name: {"model": "TrialResult", "ours": result} for name, result in results.items()}
+    found |= {f"trajectory-{name}": {"model": "Trajectory", "ours": one} for name, one in told.items()}
     every = list(results.values())
     found["job"] = {"model": "JobResult", "ours": job_result(every, "job")}
     found["job-of-one"] = {"model": "JobResult", "ours": job_result(every[:1], "job")}

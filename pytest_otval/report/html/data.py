@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_otval.report.attempts import is_attempt
 from pytest_otval.report.matrix import matrix_of
 from pytest_otval.report.results import Row
 from pytest_otval.report.text import one_line
@@ -39,6 +40,7 @@ def index_data(rows: Sequence[Row], run: Path, facts: Mapping[str, Any]) -> dict
             {"title": one_line(title, CELL_LETTERS), **_column(_cell(row, title) for row in rows)} for title in titles
         ],
         "attacks": matrix_of(rows).as_dict(),
+        "attempts": any(map(is_attempt, rows)),
         "score": [row.score for row in rows],
         "seconds": [round(row.seconds, 2) for row in rows],
         "unexpected": [int(row.unexpected) for row in rows],

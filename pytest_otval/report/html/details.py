@@ -43,6 +43,7 @@ def _facts(line: Mapping[str, Any], run: Path) -> Iterator[tuple[str, Any]]:
     yield "by Harbor's rules", _harbors(line["harbor"])
     yield "stricter rule of ours", line["stricter"]
     yield "attempts", _attempts(line.get("attempts"))
+    yield from _made(line.get("trajectory"))
     yield "retries after errors", line["retries"]
     yield "image", image.get("base", "")
     yield "image key", image.get("key", "")
@@ -55,6 +56,16 @@ def _facts(line: Mapping[str, Any], run: Path) -> Iterator[tuple[str, Any]]:
     yield "taken from", line["cached_from"]
     yield "time", line["time"]
     yield from line.get("columns", {}).items()
+
+
+def _made(trajectory: Mapping[str, Any] | None) -> Iterator[tuple[str, Any]]:
+    """What is told of an attempt of a model; its own page has the rest."""
+    told = trajectory or {}
+    yield "ended by", told.get("finish", "")
+    yield "stopped at a limit", "yes" if told.get("truncated") else ""
+    yield "flags", ", ".join(told.get("flags", ()))
+    yield "files changed", "" if told.get("changed_files") is None else str(told["changed_files"])
+    yield "tokens", told.get("prompt_tokens", 0) + told.get("completion_tokens", 0)
 
 
 def _pairs(values: Mapping[str, Any] | None) -> str:

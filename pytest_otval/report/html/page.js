@@ -154,8 +154,14 @@
     if (!known) parts.push(element("p", "no result of this run has this id"));
     else if (!details.has(number)) load(number);
     else if (details.get(number) === null) parts.push(element("p", `details/${number}.js is missing beside this page`));
-    else parts.push(...described(details.get(number)[row % data.detailsAPage]));
+    else parts.push(...attemptLink(row), ...described(details.get(number)[row % data.detailsAPage]));
     panel.replaceChildren(...parts);
+  }
+
+  function attemptLink(row) {
+    if (text("stage", row) !== "teacher") return [];
+    const state = Object.fromEntries(["dataset", "task", "item"].map((name) => [name, text(name, row)]));
+    return [element("a", "its trajectory", { href: `models.html#${new URLSearchParams(state)}` })];
   }
 
   function load(number) {
@@ -259,6 +265,7 @@
     index(given) {
       data = given;
       at("run").append(...pairs(data.run).children);
+      at("models").hidden = !data.attempts;
       makeColumns();
       fillFilters();
       drawMatrix(data.attacks);

@@ -8,6 +8,7 @@ from pathlib import Path
 from pytest_otval.sandbox.base import TOOLBOX, Bind, Command, CommandResult
 from pytest_otval.task.load import Step, Task
 from pytest_otval.trial.agents.base import AgentPlace
+from pytest_otval.trial.reward import Side
 
 PLACE = "/.otval-attack"
 """Where the agent's container finds what it runs."""
@@ -21,7 +22,10 @@ MOST_SECONDS = 60.0
 class Scripts:
     """See ``base.Agent``. ``files`` are texts by their path below ``PLACE``; ``RUN`` is one of them."""
 
+    version = "1.0.0"
+    model = ""
     acts = True
+    side: Side = "high"
 
     def __init__(self, name: str, files: Mapping[str, str]) -> None:
         self.name = name

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pytest_otval.sandbox.base import Bind, Command, CommandResult
 from pytest_otval.task.load import Step, Task
+from pytest_otval.trial.reward import Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,10 @@ class AgentPlace:
     workdir: str
     seconds: float | None
     log: Path
+    revive: Callable[[], None]
+    """Starts the container anew after a command at which it died."""
+    used: dict[str, Any]
+    """Takes what the agent used, in the names of Harbor's ``agent_result``; also where it ends by an exception."""
 
 
 class Agent(Protocol):
@@ -31,8 +36,20 @@ class Agent(Protocol):
         """Name in trial keys and the ledger."""
 
     @property
+    def version(self) -> str:
+        """Stands in result.json."""
+
+    @property
+    def model(self) -> str:
+        """Name of the model that drives it; empty for none."""
+
+    @property
     def acts(self) -> bool:
         """Whether it needs a container at all."""
+
+    @property
+    def side(self) -> Side:
+        """Which of several rewards decides: ``low`` the lowest, of one that should be paid, else ``high``."""
 
     def check(self, task: Task, step: Step) -> None:
         """Raise a Conclusion where it cannot act on this task."""

@@ -7,13 +7,18 @@ from pathlib import Path
 from pytest_otval.sandbox.base import Bind, CommandResult
 from pytest_otval.task.load import Step, Task
 from pytest_otval.trial.agents.base import AgentPlace
+from pytest_otval.trial.reward import Side
 
 
 class Noop:
     """See ``base.Agent``."""
 
     name = "noop"
+    version = "1.0.0"
+    """Of Harbor's agent."""
+    model = ""
     acts = False
+    side: Side = "high"
 
     def check(self, task: Task, step: Step) -> None:
         """Nothing is always possible."""

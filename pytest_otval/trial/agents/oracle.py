@@ -12,6 +12,7 @@ from pytest_otval.task.reading import is_regular
 from pytest_otval.trial.agents.base import AgentPlace
 from pytest_otval.trial.environment import resolve
 from pytest_otval.trial.layer import run_script
+from pytest_otval.trial.reward import Side
 
 SOLVE = "/solution/solve.sh"
 
@@ -20,7 +21,11 @@ class Oracle:
     """See ``base.Agent``."""
 
     name = "oracle"
+    version = "1.0.0"
+    """Of Harbor's agent."""
+    model = ""
     acts = True
+    side: Side = "low"
 
     def check(self, task: Task, step: Step) -> None:
         """Raise Conclusion ``no-solution`` where there is none."""
