@@ -38,6 +38,8 @@ FULL = {
     "isolation": "fresh",
     "levels": {"pristine": "expected"},
     "scope": "phase",
+    "model": "org/model",
+    "trajectory": {"finish": "submitted", "flags": []},
     "checks": [{"check": "x", "line": None}],
     "fixes": [{"path": "task.toml", "checks": ["x"], "diff": "", "trouble": ""}],
     "attacks": {"pth": "stopped"},

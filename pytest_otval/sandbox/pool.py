@@ -105,8 +105,8 @@ class Pool:
         try:
             values: dict[str, Any] = json.loads(self._path.read_bytes())
             if values["boot"] == self._boot:
-                return State(int(values["next_ticket"]), [Entry(**entry) for entry in values["entries"]])
-        except (FileNotFoundError, KeyError, TypeError, ValueError):
+                return State(int(values["next_ticket"]), [_entry(entry) for entry in values["entries"]])
+        except (AttributeError, FileNotFoundError, KeyError, TypeError, ValueError):
             pass
         return State()
 
@@ -124,3 +124,8 @@ class Pool:
                 raise
             with self._path.open("r+b", buffering=0) as file:
                 file.write(new.ljust(len(old)))
+
+
+def _entry(values: dict[str, Any]) -> Entry:
+    """Return an entry; another version of ours that runs on the node may know more of it."""
+    return Entry(**{name: value for name, value in values.items() if name in Entry.__slots__})

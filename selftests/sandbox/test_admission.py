@@ -271,6 +271,16 @@ def test_a_damaged_file_is_begun_anew(tmp_path_factory, data):
         assert grant.cores == {0}
 
 
+def test_another_version_may_know_more_of_what_is_held(ask, tmp_path):
+    with ask().grant(Need(3)) as first:
+        (path,) = tmp_path.glob("admission-*.json")
+        values = json.loads(path.read_text())
+        values["entries"][0]["of_a_later_version"] = 1
+        path.write_text(json.dumps(values))
+        with ask().grant(Need(1)) as second:
+            assert len(first.cores | second.cores) == 4
+
+
 def test_what_another_boot_held_is_free(ask, tmp_path):
     with ask().grant(Need(4)):
         (path,) = tmp_path.glob("admission-*.json")

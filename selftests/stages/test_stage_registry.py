@@ -10,7 +10,7 @@ from pytest_otval.stages.registry import ask as ask_stage
 from pytest_otval.stages.spec import STAGES, Stage
 
 ERRORS = [name for name, reason in REASONS.items() if reason.verdict is Verdict.ERROR]
-FINAL = ["missing-tool", "runtime-missing", "internal"]
+FINAL = ["missing-tool", "runtime-missing", "endpoint-failed", "budget-spent", "internal"]
 
 
 @pytest.fixture
