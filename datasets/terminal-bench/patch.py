@@ -4,7 +4,7 @@ import sys
 import unicodedata
 
 from pytest_otval.sources.dataset import PatchedDataset
-from pytest_otval.sources.library import resources, safe_repairs
+from pytest_otval.sources.library import resources
 from pytest_otval.sources.library.needs import found
 from pytest_otval.sources.patches import Patch
 
@@ -18,7 +18,6 @@ def shown(task):
 
 
 PATCHES = [
-    safe_repairs(),
     Patch("hidden-text", "instruction-hidden-text", shown, found("instruction-hidden-text")),
     resources(1, 4096, 10240),
 ]
