@@ -61,7 +61,6 @@ class Project:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
 
     def run(self, *args, **more):
