@@ -30,7 +30,12 @@ settings.load_profile("selftests")
 
 @pytest.fixture(scope="session", autouse=True)
 def as_from_a_terminal():
-    """Let programs that tests start hear Ctrl-C: a job in the background ignores it, and so would all it starts."""
+    """Let programs that tests start find what a person's shell gives them, however the tests were started.
+
+    They hear Ctrl-C: a job in the background ignores it, and so would all it starts. Where they are pytest, they have
+    no options of this one.
+    """
+    os.environ.pop("PYTEST_ADDOPTS", None)
     before = signal.getsignal(signal.SIGINT)
     if before is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
