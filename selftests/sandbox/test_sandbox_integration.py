@@ -407,4 +407,5 @@ def test_failed_starts_leave_no_descriptor(real, tmp_path):
     for _ in range(3):
         with pytest.raises(NoStartError), real.sandbox.open(ContainerSpec((tmp_path / "no.sqfs",))):
             pass
-    assert len(os.listdir("/proc/self/fd")) == before
+    # What other tests left open may be closed meanwhile.
+    assert len(os.listdir("/proc/self/fd")) <= before
