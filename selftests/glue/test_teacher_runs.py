@@ -143,11 +143,11 @@ def test_attempts_that_solve_sometimes(project, workers):
     [(signal.SIGINT, "0"), pytest.param(signal.SIGINT, "2", marks=pytest.mark.slow), (signal.SIGKILL, "2")],
 )
 def test_interrupted_and_resumed(project, number, workers):
-    process = project.start(*project.teach("solves", 6, "-n", workers))
+    process = project.start(*project.teach("solves", 8, "-n", workers))
     until(lambda: len(project.results()) >= 2, process)
     process.send_signal(number)
     text, _ = process.communicate()
-    assert 2 <= len(project.results()) < 6, text
+    assert 2 <= len(project.results()) < 8, text
     out = project.outs[-1]
     # Workers of a killed controller come to the end of what they do.
     until(
@@ -157,7 +157,7 @@ def test_interrupted_and_resumed(project, number, workers):
     done = project.run("-n", workers, resumes=out)
     assert done[0] == 0, done[1]
     found = project.results(out)
-    assert sorted(found) == attempts("solves", *range(6))
+    assert sorted(found) == attempts("solves", *range(8))
     for id, lines in found.items():
         answers = [line for line in lines if line["verdict"] != "error"]
         assert len(answers) == 1, id
