@@ -19,7 +19,7 @@ SCRIPT = Path(__file__).parents[1] / "scripts" / "localslurm.sh"
 USERS = ("otval-sub", "otval-plain")
 """Ordinary users, one of which jobs belong to where tests run as root; ``.ci/run`` makes them."""
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
-GIVE_UP_SECONDS = 120
+GIVE_UP_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class LocalSlurm:
         self.until(lambda: set(self.states(job)) <= set(states))
 
     def until(self, holds) -> None:
-        """Wait until something holds; a test that waits for two minutes fails."""
+        """Wait until something holds; a test that waits for five minutes fails."""
         end = time.monotonic() + GIVE_UP_SECONDS
         while not holds():
             assert time.monotonic() < end, self.run("squeue", "--states=all", "--array", check=False).stdout
