@@ -20,6 +20,8 @@ USERS = ("otval-sub", "otval-plain")
 """Ordinary users, one of which jobs belong to where tests run as root; ``.ci/run`` makes them."""
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
 GIVE_UP_SECONDS = 300
+SAVED_SECONDS = 8
+"""slurmctld saves what changed within five."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,11 @@ class LocalSlurm:
         while not holds():
             assert time.monotonic() < end, self.run("squeue", "--states=all", "--array", check=False).stdout
             time.sleep(0.2)
+
+    def kill_controller(self) -> None:
+        """Kill slurmctld, with the state of all jobs on its disk: it would forget those that are younger."""
+        time.sleep(SAVED_SECONDS)
+        self.fault("kill", "slurmctld")
 
     def fault(self, *words: str) -> None:
         """Cause a fault: ``down n1``, ``fill n1``, ``kill slurmctld``; ``up`` and ``free n1`` end it."""
