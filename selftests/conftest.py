@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from pytest_otval.core import StageResult
 from pytest_otval.profile import Profile, load_profile
@@ -23,8 +23,15 @@ from selftests.localslurm import any_localslurm
 
 REPOSITORY = Path(__file__).parents[1]
 
-# A busy machine is no failure, and nothing is written into the checkout.
-settings.register_profile("selftests", deadline=None, database=None)
+# A busy machine is no failure, and nothing is written into the checkout. CI tries the same examples each time, so that
+# what it refuses can be seen again; new ones are found by developers.
+settings.register_profile(
+    "selftests",
+    deadline=None,
+    database=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("selftests")
 
 
