@@ -190,6 +190,7 @@ class Job:
             "-q",
             "-p",
             "no:cacheprovider",
+            *self.request.models.options(),
             *(word for name in self.request.plugins for word in ("-p", name)),
         ]
 

@@ -21,6 +21,18 @@ USUAL_SECONDS = 4 * 3600
 
 
 @dataclass(frozen=True, slots=True)
+class Models:
+    """What jobs are told of the models that make attempts."""
+
+    base_url: str = ""
+    """Where they are asked; empty: where the profile says."""
+
+    def options(self) -> list[str]:
+        """Return the options that tell pytest."""
+        return [f"--otval-base-url={self.base_url}"] if self.base_url else []
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """The same for all jobs of a run."""
 
@@ -45,6 +57,7 @@ class Request:
     """What ``-p`` names: modules that jobs load, too."""
     by_contract: bool = False
     """Whether the user gave a contract, which then is to be kept."""
+    models: Models = Models()
 
     @property
     def item_seconds(self) -> int:
@@ -134,6 +147,7 @@ def read_request(run: Path) -> Request:
     """Return the request of a run folder. Raises OtvalUsageError where there is none that we wrote."""
     try:
         values = json.loads((run / FILE).read_bytes())
-        return Request(**{**values, "setup": tuple(values["setup"]), "plugins": tuple(values["plugins"])})
+        lists = {name: tuple(values[name]) for name in ("setup", "plugins")}
+        return Request(**{**values, **lists, "models": Models(**values.get("models", {}))})
     except (OSError, ValueError, KeyError, TypeError):
         raise OtvalUsageError(f"{run} was not submitted: it has no {FILE} that can be read") from None

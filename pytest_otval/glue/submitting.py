@@ -14,7 +14,7 @@ import pytest
 from pytest_otval.cluster import preflight, submission
 from pytest_otval.cluster.job import CONTRACT
 from pytest_otval.cluster.preparing import make_images, make_staging, works
-from pytest_otval.cluster.request import Request, limits, make_request, write_request
+from pytest_otval.cluster.request import Models, Request, limits, make_request, write_request
 from pytest_otval.cluster.shards import Plan, plan_shards, shard_count, write_plan
 from pytest_otval.cluster.staging import write_staging
 from pytest_otval.contract.file import write_contract
@@ -33,10 +33,10 @@ from pytest_otval.workspace import Workspace
 
 NOT_THERE = (
     *("--otval-fix", "--otval-save-runtimes", "--otval-keep", "--otval-resume", "--otval-reuse"),
-    *("--otval-base-url", "--otval-budget-tokens", "--otval-budget-usd"),
+    *("--otval-budget-tokens", "--otval-budget-usd"),
 )
-"""Options that change tasks where they lie, are about other run folders, or are not told to jobs: these know the
-endpoints of the profile, and each counts for itself what it spends."""
+"""Options that change tasks where they lie, are about other run folders, or are not told to jobs: each counts for
+itself what it spends."""
 
 SAFE_PATH = re.compile(r"/[A-Za-z0-9._+/-]*/[A-Za-z0-9._-]+")
 """Run folders whose name can be a job's and whose path can stand in options of sbatch, where % and , mean more."""
@@ -75,7 +75,8 @@ def _submit(session: pytest.Session) -> None:
     plugins = [name for name in config.option.plugins if not name.startswith("no:") and name != "pytester"]
     require_models(config, profile)
     request = make_request(profile, chosen.partition, chosen.cpus, chosen.time, plugins)
-    request = replace(request, by_contract=config.stash[PLAN].contract is not None)
+    models = Models(str(config.getoption("--otval-base-url")))
+    request = replace(request, by_contract=config.stash[PLAN].contract is not None, models=models)
     plan = _plan(contract, profile, request, chosen.shards)
     preflight.require_visible(profile, request.partition, run)
     write_contract(run / CONTRACT, contract)

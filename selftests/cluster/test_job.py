@@ -15,7 +15,7 @@ from pytest_otval.cluster.job import CONTRACT, TERMINATED, job_of_environment
 from pytest_otval.cluster.job_profile import write_job_profile
 from pytest_otval.cluster.journal import Journal
 from pytest_otval.cluster.packing import Packed, packed
-from pytest_otval.cluster.request import Request, write_request
+from pytest_otval.cluster.request import Models, Request, write_request
 from pytest_otval.cluster.shards import write_plan
 from pytest_otval.cluster.staging import Staging, write_staging
 from pytest_otval.cluster.submission import Array, Element
@@ -93,6 +93,13 @@ def test_pytest_is_given_the_shard(node):
     assert f"--otval-contract={node.folder / CONTRACT}" in words and "--otval-shard=2/2" in words
     assert words[words.index("-n") + 1] == "2" and words[-2:] == ["-p", "my_plugin"]
     assert json.loads((node.folder / "shards.json").read_text())["shards"] == [[0, 1], [3]]
+
+
+def test_pytest_is_told_of_models(node):
+    write_request(node.run, Request("site", "p", 2, 3600, 60, models=Models("http://host/v1")))
+    node.script(answers(*IDS[:2]))
+    assert node.live() == 0
+    assert "--otval-base-url=http://host/v1" in (node.folder / "words").read_text().split()
 
 
 def test_what_is_answered_is_not_asked_again(node):

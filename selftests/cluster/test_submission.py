@@ -4,12 +4,13 @@ import json
 import os
 import stat
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pytest_otval.cluster import submission
-from pytest_otval.cluster.request import Request, limits, make_request, read_request, write_request
+from pytest_otval.cluster.request import Models, Request, limits, make_request, read_request, write_request
 from pytest_otval.cluster.submission import Element, arrays_of, script, submit
 from pytest_otval.core import OtvalUsageError
 from pytest_otval.profile import PartitionSection, Profile, SlurmSection, load_profile
@@ -81,6 +82,7 @@ def test_the_lesser_of_array_and_queue_bounds_the_shards():
 
 def test_a_request_is_read_as_it_was_written(tmp_path):
     request = make_request(load_profile("helma", REPOSITORY), plugins=["my_plugin"])
+    request = replace(request, models=Models("http://host/v1"))
     write_request(tmp_path, request)
     assert read_request(tmp_path) == request
     with pytest.raises(OtvalUsageError, match="was not submitted"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_otval.cluster import states, submission
-from pytest_otval.cluster.request import Request, write_request
+from pytest_otval.cluster.request import Request, read_request, write_request
 from pytest_otval.cluster.run_commands import attach_words
 from pytest_otval.cluster.shards import write_plan
 from pytest_otval.cluster.submission import Array, Element
@@ -63,7 +63,7 @@ def test_a_contract_says_what_the_command_line_does_not(site):
         (["--otval-keep"], "--otval-keep is of runs on this machine"),
         (["--otval-reuse"], "--otval-reuse is of runs on this machine"),
         (["--otval-budget-tokens=5"], "--otval-budget-tokens is of runs on this machine"),
-        (["--otval-base-url=http://x/v1"], "--otval-base-url is of runs on this machine"),
+        (["-m", "teacher", "--otval-teacher=m", "--otval-base-url=x"], "--otval-base-url x must be http(s)://HOST"),
         (["-m", "teacher", "--otval-teacher=m"], "the model m has no base_url in the cluster profile"),
         (["--otval-shards=20000"], "the profile allows 10000 jobs"),
         (["--otval-cpus=99"], "at most 4"),
@@ -73,6 +73,13 @@ def test_a_contract_says_what_the_command_line_does_not(site):
 def test_what_cannot_be_submitted_is_refused(site, words, error):
     site.dataset()
     assert error in dry(site, "datasets/demo", *words).refusal
+
+
+def test_jobs_ask_models_where_the_command_line_says(site):
+    site.dataset()
+    words = ("-m", "teacher", "--otval-teacher=m", "--otval-agent=tools", "--otval-base-url=http://host:80/v1")
+    assert dry(site, "datasets/demo", *words).status == 0
+    assert read_request(site.runs[-1]).models.options() == ["--otval-base-url=http://host:80/v1"]
 
 
 @pytest.mark.parametrize("name", ["a,b", "50%", "with space", "a\x1b[31m", "$(touch x)"])
