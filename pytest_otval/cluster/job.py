@@ -24,6 +24,7 @@ from pytest_otval.cluster.journal import Fault, answered, attempt_name
 from pytest_otval.cluster.request import Request, read_request
 from pytest_otval.cluster.shards import read_plan, write_plan
 from pytest_otval.cluster.shipping import Shipper
+from pytest_otval.cluster.spending import Spending
 from pytest_otval.cluster.staging import StagingError, copy_images, make_workspace, read_staging
 from pytest_otval.cluster.submission import Element, read_array
 from pytest_otval.contract.file import read_contract
@@ -85,6 +86,10 @@ class Job:
     request: Request
     signals: Signals = field(default_factory=Signals)
     began: float = field(default_factory=time.time)
+    spending: Spending = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.spending = Spending(self.out, self.run, self.request.models)
 
     @property
     def out(self) -> Path:
@@ -98,9 +103,10 @@ class Job:
         try:
             end = self._run_shard(shipper)
             shipper.note({**self._facts("ended"), "why": end.why, "fault": end.fault})
-            _shipped(shipper)
+            self._ship(shipper)
         finally:
             shipper.close()
+            self.spending.close()
         if end.why:
             print(f"otval: {self.node}: {end.why}", file=sys.stderr, flush=True)
         if end.again:
@@ -115,7 +121,9 @@ class Job:
             numbers = self._left()
             if not numbers:
                 return End()
-            _shipped(shipper)
+            if spent := self.spending.over():
+                return End(f"{spent}: {len(numbers)} items are left")
+            self._ship(shipper)
             self._make_ready(numbers)
         except (StagingError, OtvalUsageError, Conclusion, OSError) as error:
             return End(f"the node could not be made ready: {error}", "node", FAILED)
@@ -134,6 +142,8 @@ class Job:
             return End(f"pytest was killed by {killer}: {left} items are left", "item", 128 - status)
         if self.signals.time_is_up:
             return End(f"its time was up: {left} items are left", "slurm", 1, again=progress)
+        if spent := self.spending.over():
+            return End(f"{spent}: {left} items are left")
         said = self._last_error() if status == _USAGE_ERROR else ""
         return End(f"pytest ended with {status}: {left} items are left{said and f': {said}'}", "node", 1)
 
@@ -211,7 +221,7 @@ class Job:
                 (self.out / STOPPED).touch()
             if self.signals.terminated and child.poll() is None:
                 child.terminate()
-            _shipped(shipper)
+            self._ship(shipper)
             if child.poll() is not None:
                 sys.stderr.write(self._errors.read_text(errors="replace"))
                 return int(child.returncode)
@@ -220,6 +230,13 @@ class Job:
         """Whether no more items are to start. A signal that came while nobody listened is made up for."""
         self.signals.time_is_up |= time.time() - self.began > self.request.item_seconds
         return self.signals.time_is_up and self.out.is_dir() and not (self.out / STOPPED).exists()
+
+    def _ship(self, shipper: Shipper) -> None:
+        """Ship; what shared storage does not take now is tried again the next time, and missing at the end."""
+        # What an answer cost is never told later than the answer.
+        self.spending.carry()
+        with suppress(OSError):
+            shipper.ship()
 
     @property
     def _errors(self) -> Path:
@@ -233,12 +250,6 @@ class Job:
         """Let Slurm start the job once more for what is left; where that fails, who looks at the run next does so."""
         with suppress(OSError, subprocess.SubprocessError):
             subprocess.run(["scontrol", "requeue", self.name], timeout=60, check=True)
-
-
-def _shipped(shipper: Shipper) -> None:
-    """Ship; what shared storage does not take now is tried again the next time, and missing at the end."""
-    with suppress(OSError):
-        shipper.ship()
 
 
 def _without_traces(environment: Mapping[str, str]) -> dict[str, str]:

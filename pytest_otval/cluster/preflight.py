@@ -15,6 +15,8 @@ FILES_OF_RUN = 24
 """Plans, records, scripts and folders."""
 FILES_OF_JOB = 3
 """Ledger, evidence, Slurm's log."""
+FILES_OF_SPENDING = 1
+"""Of a job that asks models: what they cost."""
 LIVES_OF_JOB = 1.5
 """Jobs that begin again leave files once more."""
 BYTES_OF_ITEM = 40_000
@@ -29,9 +31,10 @@ class Expected:
     bytes: int
 
 
-def expected(shards: int, items: int, packed_bytes: int) -> Expected:
+def expected(shards: int, items: int, packed_bytes: int, asks_models: bool = False) -> Expected:
     """Return what a run of so many shards and items adds; ``packed_bytes`` is what is packed for its jobs."""
-    files = FILES_OF_RUN + round(shards * FILES_OF_JOB * LIVES_OF_JOB)
+    of_job = FILES_OF_JOB + FILES_OF_SPENDING * asks_models
+    files = FILES_OF_RUN + round(shards * of_job * LIVES_OF_JOB)
     return Expected(files, items * BYTES_OF_ITEM + packed_bytes)
 
 

@@ -26,10 +26,18 @@ class Models:
 
     base_url: str = ""
     """Where they are asked; empty: where the profile says."""
+    budget_tokens: int = 0
+    """What all jobs together may spend; 0: as much as they do."""
+    budget_usd: float = 0.0
 
     def options(self) -> list[str]:
         """Return the options that tell pytest."""
-        return [f"--otval-base-url={self.base_url}"] if self.base_url else []
+        given = {
+            "--otval-base-url": self.base_url,
+            "--otval-budget-tokens": self.budget_tokens,
+            "--otval-budget-usd": self.budget_usd,
+        }
+        return [f"{option}={value}" for option, value in given.items() if value]
 
 
 @dataclass(frozen=True, slots=True)

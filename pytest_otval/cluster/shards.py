@@ -30,7 +30,7 @@ WALL_SHARE = 0.5
 """Of a job's time limit that its items may take by what is recorded; the rest is for what was not foreseen."""
 
 MOST_SHARDS = 400
-"""By default: a job leaves three files on shared storage, and users have quotas on files."""
+"""By default: a job leaves three or four files on shared storage, and users have quotas on files."""
 
 CHUNKS = 4
 """Tasks of one image are split where they would be more than this part of a shard."""

@@ -137,10 +137,12 @@ class Slurm:
             yield from self._parsed(answer.stdout)
 
 
-def cancel(run: str, arrays: Sequence[int]) -> None:
-    """Cancel all jobs of some arrays. Raises SlurmUnreachableError."""
+def cancel(run: str, arrays: Sequence[int], only: Sequence[str] = ()) -> None:
+    """Cancel all jobs of some arrays, or those in the states of ``only``. Raises SlurmUnreachableError."""
+    chosen = [f"--state={state}" for state in only]
     for array in arrays:
-        answer = _run(["scancel", "--quiet", f"--user={getpass.getuser()}", f"--name={job_name(run, array)}"])
+        name = f"--name={job_name(run, array)}"
+        answer = _run(["scancel", "--quiet", f"--user={getpass.getuser()}", name, *chosen])
         if answer.returncode:
             raise SlurmUnreachableError(_last_line(answer.stderr))
 

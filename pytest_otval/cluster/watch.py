@@ -19,7 +19,8 @@ from pytest_otval.cluster.journal import WATCHER, Journal
 from pytest_otval.cluster.recovery import GivenUp, Past, Place, Silent, recover
 from pytest_otval.cluster.request import read_request
 from pytest_otval.cluster.shards import read_plan
-from pytest_otval.cluster.states import JobState, Slurm, SlurmUnreachableError
+from pytest_otval.cluster.spending import budget_of, over_budget
+from pytest_otval.cluster.states import JobState, Phase, Slurm, SlurmUnreachableError
 from pytest_otval.cluster.submission import LOGS, Array, arrays_of
 from pytest_otval.contract.file import read_contract
 from pytest_otval.core import REASONS, OtvalUsageError, stage_of
@@ -52,6 +53,7 @@ class View:
     trouble: str = ""
     """What keeps us from knowing, or from going on."""
     cancelled: str = ""
+    """Why nothing is submitted any more."""
 
     @property
     def over(self) -> bool:
@@ -82,6 +84,7 @@ class Watch:
         self._plan = read_plan(run)
         self._journal = Journal(run)
         self._slurm = Slurm(run.name)
+        self._budget = budget_of(run, self.request.models)
         self._clock = clock
         self._verdicts: Counter[str] = Counter()
         self._seen: dict[Place, float] = {}
@@ -111,16 +114,27 @@ class Watch:
         live = self._live(arrays, known)
         if self._cancelled:
             trouble = self._cancel_again(arrays, known)
+        elif self.over_budget():
+            # Jobs that run learn of it and end what they are at.
+            trouble = self._cancel_again(arrays, known, "pending")
         else:
             self._end_hopeless(known)
             trouble = self._recover(arrays, known, live)
         return self._view(arrays, known, live, trouble)
 
-    def _cancel_again(self, arrays: list[Array], known: dict[Place, JobState]) -> str:
-        """End what goes on of a cancelled run, as where Slurm did not answer before; return what went wrong."""
-        going = sorted({place[0] for place, state in known.items() if state.phase != "over"})
+    def over_budget(self) -> str:
+        """Return how the run's budget was spent; empty where more may be."""
+        return over_budget(self._budget)
+
+    def _cancel_again(self, arrays: list[Array], known: dict[Place, JobState], *only: Phase) -> str:
+        """End what goes on of a cancelled run, as where Slurm did not answer before; return what went wrong.
+
+        ``only``: what is in these phases.
+        """
+        phases = only or ("pending", "running")
+        going = sorted({place[0] for place, state in known.items() if state.phase in phases})
         try:
-            states.cancel(self.run.name, [array.number for array in arrays if array.number in going])
+            states.cancel(self.run.name, [array.number for array in arrays if array.number in going], only)
         except SlurmUnreachableError as error:
             return f"Slurm does not answer: {error}"
         return ""
@@ -239,7 +253,8 @@ class Watch:
                 if state and phase == "running" and state.node:
                     nodes[state.node] += 1
         done = len(self._journal.done & set(self.ids))
-        return View(len(self.ids), done, shards, reasons, self._verdicts, nodes, trouble, self._cancelled)
+        ended = self._cancelled or self.over_budget()
+        return View(len(self.ids), done, shards, reasons, self._verdicts, nodes, trouble, ended)
 
 
 def give_up(run: Path, why: str) -> None:

@@ -47,9 +47,9 @@ def follow(session: pytest.Session, run: Path) -> None:
             told.tell(view)
             if view.over:
                 _report(session, items, watch.lines())
-                ending.over, ending.left = True, view.items - view.done
+                ending.over, ending.left, ending.spent = True, view.items - view.done, watch.over_budget()
                 return
-        if (run / STOPPED).exists():
+        if (run / STOPPED).exists() and not watch.over_budget():
             give_up(run, (run / STOPPED).read_text().strip())
         time.sleep(max(READ_SECONDS, READ_SECONDS_A_FILE * watch.files))
 
@@ -107,11 +107,15 @@ class _Ending:
         self.over = False
         self.left = 0
         """Items that get no answer any more."""
+        self.spent = ""
+        """How the run's budget was."""
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Correct the exit status, which comes from the reports there are."""
-        if self.left and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED, ERRORS_ONLY):
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        green = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED, ERRORS_ONLY)
+        if self.left and (green or (self.spent and session.exitstatus == pytest.ExitCode.TESTS_FAILED)):
+            # As where the same happens to a run on this machine.
+            session.exitstatus = ERRORS_ONLY if self.spent else pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -119,7 +123,8 @@ class _Ending:
         from pytest_otval.glue.submitting import commands
 
         if self.left:
-            terminalreporter.write_line(f"{self.left} items have no answer: their jobs were cancelled", red=True)
+            why = self.spent or "their jobs were cancelled"
+            terminalreporter.write_line(f"{self.left} items have no answer: {why}", red=True)
         if not self.over:
             terminalreporter.write_line("detached: the jobs go on without this process", yellow=True)
             for line in commands(self._run):

@@ -27,15 +27,18 @@ def require_clock(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--otval-clock-shift {shift}: {conclusion.headline}") from None
 
 
-def require_models(config: pytest.Config, profile: Profile) -> None:
-    """Raise OtvalUsageError where attempts are asked for that could not be made: no agent, no address, no key."""
+def require_models(config: pytest.Config, profile: Profile) -> list[str]:
+    """Return the models that are to make attempts.
+
+    Raises OtvalUsageError where attempts are asked for that could not be made: no agent, no address, no key.
+    """
     plan, known = config.stash[PLAN], extensions.stages(config)
     named = {
         stage for dataset in plan.selection.values() for stages in dataset.tasks.values() for stage in stages or ()
     }
     models = {known[name].model for name in named.union(plan.stages) if name in known} - {""}
     if not models:
-        return
+        return []
     from pytest_otval.llm.agents.base import agent_named
     from pytest_otval.llm.budget import Budget
     from pytest_otval.llm.client import EndpointChat, section_for
@@ -46,3 +49,4 @@ def require_models(config: pytest.Config, profile: Profile) -> None:
     budget = Budget(config.stash[OUT], usd=config.getoption("--otval-budget-usd") or None)
     for model in sorted(models):
         EndpointChat(model, section_for(profile, model, str(config.getoption("--otval-base-url"))), budget)
+    return sorted(models)

@@ -20,6 +20,7 @@ from pytest_otval.core import OtvalUsageError
 from pytest_otval.glue.options import ERRORS_ONLY
 from pytest_otval.glue.outcome import answer_of, decides
 from pytest_otval.glue.plan import OUT
+from pytest_otval.glue.submit_options import runs_elsewhere
 
 STOPPED = "stopped"
 """The file of the run folder that tells workers."""
@@ -133,7 +134,9 @@ class PassOver:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Take an item out of pytest's hands without a word."""
+        """Take an item out of pytest's hands without a word; one that another process ran is told."""
+        if runs_elsewhere(item.config):
+            return None
         out = item.config.stash.get(OUT, None)
         self.stopped = self.stopped or (out is not None and (out / STOPPED).exists())
         return True if self.stopped else None

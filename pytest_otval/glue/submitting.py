@@ -31,12 +31,8 @@ from pytest_otval.glue.requirements import require_models
 from pytest_otval.profile import Profile, load_profile
 from pytest_otval.workspace import Workspace
 
-NOT_THERE = (
-    *("--otval-fix", "--otval-save-runtimes", "--otval-keep", "--otval-resume", "--otval-reuse"),
-    *("--otval-budget-tokens", "--otval-budget-usd"),
-)
-"""Options that change tasks where they lie, are about other run folders, or are not told to jobs: each counts for
-itself what it spends."""
+NOT_THERE = (*("--otval-fix", "--otval-save-runtimes", "--otval-keep", "--otval-resume", "--otval-reuse"),)
+"""Options that change tasks where they lie, or are about other run folders."""
 
 SAFE_PATH = re.compile(r"/[A-Za-z0-9._+/-]*/[A-Za-z0-9._-]+")
 """Run folders whose name can be a job's and whose path can stand in options of sbatch, where % and , mean more."""
@@ -73,9 +69,10 @@ def _submit(session: pytest.Session) -> None:
     chosen = _chosen(config, contract)
     profile = load_profile(chosen.profile, config.rootpath)
     plugins = [name for name in config.option.plugins if not name.startswith("no:") and name != "pytester"]
-    require_models(config, profile)
+    asked = require_models(config, profile)
     request = make_request(profile, chosen.partition, chosen.cpus, chosen.time, plugins)
-    models = Models(str(config.getoption("--otval-base-url")))
+    tokens, usd = config.getoption("--otval-budget-tokens"), config.getoption("--otval-budget-usd")
+    models = Models(str(config.getoption("--otval-base-url")), tokens, usd)
     request = replace(request, by_contract=config.stash[PLAN].contract is not None, models=models)
     plan = _plan(contract, profile, request, chosen.shards)
     preflight.require_visible(profile, request.partition, run)
@@ -93,7 +90,7 @@ def _submit(session: pytest.Session) -> None:
     folders = {one.dataset.name: one.source.path for one in wanted}
     staging = make_staging(run, contract, folders, profile, plugins)
     write_staging(run, staging)
-    more = preflight.expected(len(plan), contract.count, staging.bytes)
+    more = preflight.expected(len(plan), contract.count, staging.bytes, bool(asked))
     preflight.require_room(profile, Workspace.from_environment().root, run, more)
     array = submission.submit(run, request, [submission.Element(shard) for shard in range(len(plan))])
     write_line(config, f"otval: submitted as job {array.job}: {run}")

@@ -178,3 +178,15 @@ def results(run: Path) -> dict[str, list[dict]]:
         if line["kind"] == "result":
             found.setdefault(line["id"], []).append(line)
     return found
+
+
+def each_once(run: Path, expected: Sequence[str]) -> None:
+    """Check that exactly these items have an answer, and one."""
+    found = results(run)
+    assert sorted(found) == sorted(expected)
+    assert {id: len(lines) for id, lines in found.items() if len(lines) != 1} == {}
+
+
+def shard_lines(run: Path, event: str) -> list[dict]:
+    """Return what jobs wrote down of their beginnings or ends."""
+    return [line for line in read_ledger(run) if line["kind"] == "shard" and line["event"] == event]

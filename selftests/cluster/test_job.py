@@ -22,6 +22,7 @@ from pytest_otval.cluster.submission import Array, Element
 from pytest_otval.contract.file import sealed, write_contract
 from pytest_otval.contract.model import Contract, DatasetPin, TaskPin
 from pytest_otval.core import OtvalUsageError, node_id
+from pytest_otval.llm.budget import Budget, Spent
 from pytest_otval.profile import PartitionSection, Profile, SlurmSection, load_profile
 
 IDS = [node_id("d", task, "oracle") for task in "abcd"]
@@ -100,6 +101,23 @@ def test_pytest_is_told_of_models(node):
     node.script(answers(*IDS[:2]))
     assert node.live() == 0
     assert "--otval-base-url=http://host/v1" in (node.folder / "words").read_text().split()
+
+
+SPEND = """mkdir -p "$OUT/budget"
+echo '{"model": "m", "prompt": 3, "completion": 4, "usd": null}' >>"$OUT/budget/1.jsonl"
+"""
+
+
+def test_what_is_spent_is_told_and_no_job_begins_when_all_is(node):
+    write_request(node.run, Request("site", "p", 2, 3600, 60, models=Models(budget_tokens=7)))
+    node.script(f"{SPEND}{answers(IDS[0])}\nexit 8")
+    assert node.live() == 0
+    spent = "the budget of 7 tokens is spent: 7 were used: 1 items are left"
+    assert (node.attempt.ended, node.attempt.fault, node.attempt.why) == (True, "", spent)
+    assert Budget(node.run).spent() == Spent(1, 7, 0)
+    (node.folder / "env" / "bin" / "pytest").unlink()
+    assert node.live(element=1) == 0
+    assert (node.attempt.shard, node.attempt.why) == (1, spent) and node.attempt.started == set()
 
 
 def test_what_is_answered_is_not_asked_again(node):

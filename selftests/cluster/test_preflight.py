@@ -25,6 +25,7 @@ def workspace(tmp_path, monkeypatch):
 def test_a_run_leaves_few_files():
     # 10,000 tasks and four stages.
     assert expected(400, 40_000, 0).files < 2000
+    assert expected(40, 1, 0, asks_models=True).files - expected(40, 1, 0).files == 60
 
 
 def test_too_many_files_are_refused_with_the_numbers(workspace):

@@ -1,64 +1,18 @@
 """Runs on a real Slurm of two nodes that see shared storage alone: nothing is lost and nothing counts twice."""
 
-import itertools
 import os
 import re
 import shutil
 import signal
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from pytest_otval.evidence import files
-from selftests.cluster.submitted import Site, ended, inner, results
+from selftests.cluster.submitted import each_once, ended, inner, results, shard_lines
 from selftests.glue.conftest import ids
-from selftests.llm.server import Running
 
 pytestmark = pytest.mark.integration
-
-_numbers = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def shared_site(localslurm):
-    """One workspace for all tests: the environment is packed once."""
-    if not Path(os.path.realpath(sys._base_executable)).is_relative_to("/usr"):
-        words = "the nodes see the system's Python alone: ./setup.sh WORKSPACE --python /usr/bin/python3"
-        pytest.fail(words) if os.environ.get("CI") else pytest.skip(words)
-    return Site.make(localslurm, "site")
-
-
-@pytest.fixture
-def site(shared_site):
-    yield shared_site
-    for process in shared_site.processes:
-        if process.poll() is None:
-            inner(process).kill()
-            process.communicate()
-    shared_site.processes.clear()
-    for name in shared_site.root.glob("*.began"):
-        name.with_suffix(".go").touch()
-        name.unlink()
-    user = shared_site.slurm.user
-    shared_site.slurm.run("scancel", "--quiet", f"--user={user}")
-    shared_site.slurm.until(lambda: not shared_site.slurm.run("squeue", "-h", f"--user={user}").stdout.strip())
-    for name in shared_site.root.glob("*.go"):
-        name.unlink()
-
-
-@pytest.fixture
-def run(site):
-    return site.run(f"run{next(_numbers)}")
-
-
-def each_once(run, expected):
-    """Check that exactly these items have an answer, and one."""
-    found = results(run)
-    assert sorted(found) == sorted(expected)
-    assert {id: len(lines) for id, lines in found.items() if len(lines) != 1} == {}
-
 
 ALL = ("--otval-wait", "--otval-shards=2", "-v")
 
@@ -77,7 +31,7 @@ def test_a_run_over_two_nodes_reports_as_one_here(site, run):
     shown = {line.split()[0]: line.split()[1] for line in there.lines if line.startswith("datasets/") and "%" in line}
     assert shown[ids("b", stages=("oracle",))[0]] == "FAILED" and len(shown) == 17
     assert (site.root / "there.xml").read_text().count("<testcase") == 17
-    nodes = {line["node"] for line in _shard_lines(run, "began")}
+    nodes = {line["node"] for line in shard_lines(run, "began")}
     assert nodes == {"n1", "n2"}
 
 
@@ -96,7 +50,7 @@ def test_real_trials_have_the_same_answers_on_nodes(site, run, image, step, buil
     for lines in results(run).values():
         place = lines[0]["evidence"]
         assert lines[0]["stage"] == "build" or dict(files(run, place))
-    jobs = {line["job"].partition("_")[0] for line in _shard_lines(run, "began")}
+    jobs = {line["job"].partition("_")[0] for line in shard_lines(run, "began")}
     assert _steps_of(site, jobs) == (step == "srun")
 
 
@@ -127,12 +81,6 @@ def test_ten_thousand_tasks_leave_few_files(site, run):
 
 def _files_below(folder):
     return sum(len(folders) + len(names) for _, folders, names in os.walk(folder))
-
-
-def _shard_lines(run, event):
-    from pytest_otval.ledger import read_ledger
-
-    return [line for line in read_ledger(run) if line["kind"] == "shard" and line["event"] == event]
 
 
 def test_without_waiting_it_says_how_to_come_back(site, run):
@@ -184,7 +132,7 @@ def strike(site, run, fault):
     site.dataset({"a": {"oracle": site.hold("held")}, "b": {}, "c": {}, "d": {}})
     front = site.submit(run, *ALL)
     node = site.wait_until_running("held")
-    job = next(line["job"] for line in _shard_lines(run, "began") if line["node"] == node)
+    job = next(line["job"] for line in shard_lines(run, "began") if line["node"] == node)
     fault(job, node)
     site.wait_until_running("held", times=2)
     site.let_go("held")
@@ -237,31 +185,7 @@ def test_a_node_loses_its_power(site, run):
         strike(site, run, fail)
     finally:
         site.slurm.fault("up")
-    assert {line["node"] for line in _shard_lines(run, "began")} == {"n1", "n2"}
-
-
-@pytest.mark.slow
-def test_attempts_of_models_on_a_node_that_loses_its_power(site, run, image, tmp_path):
-    """Those that it was making are made once more, on the other; each counts once."""
-    site.real_dataset(("answer-file",), image.files)
-    policies = tmp_path / "policies.toml"
-    commands = '["sleep 4", "echo 42 >/app/answer.txt"]'
-    policies.write_text(f"[[tasks]]\ninstruction = 'product of 6 and 7'\ncommands = {commands}\n")
-    profile = site.profile("models", 'image_sources = ["bootstrap"]\n')
-    with Running(policies) as server:
-        with (site.root / "clusters" / f"{profile}.toml").open("a") as file:
-            file.write(f'\n[models.solves]\nbase_url = "{server.url}"\n')
-        words = ("-m", "teacher", "--otval-teacher=solves", "--otval-k=6", "--otval-agent=tools")
-        front = site.submit(run, *ALL, *words, f"--otval-cluster={profile}", stub=False, profile=profile)
-        site.slurm.until(lambda: server.asked()["requests"] >= 3 or front.poll() is not None)
-        try:
-            site.slurm.fault("down", _shard_lines(run, "began")[0]["node"])
-            outcome = ended(front)
-        finally:
-            site.slurm.fault("up")
-    assert outcome.status == 0, outcome.output + outcome.errors
-    each_once(run, ids("answer-file", stages=[f"teacher[solves-{number}]" for number in range(6)]))
-    assert {lines[0]["class"] for lines in results(run).values()} == {"expected"}
+    assert {line["node"] for line in shard_lines(run, "began")} == {"n1", "n2"}
 
 
 def test_a_job_takes_too_much_memory(site, run):
@@ -271,7 +195,7 @@ def test_a_job_takes_too_much_memory(site, run):
     outcome = ended(site.submit(run, *ALL, profile=profile))
     assert outcome.status == 0, outcome.output + outcome.errors
     each_once(run, ["datasets/demo/dataset.toml::static", *ids(*"abcd")])
-    ends = [line for line in _shard_lines(run, "began") if line["shard"] == _shard_of(run, "a")]
+    ends = [line for line in shard_lines(run, "began") if line["shard"] == _shard_of(run, "a")]
     assert len(ends) == 2 and site.began("eaten") == []
 
 
@@ -306,8 +230,8 @@ def test_time_limits_cut_nothing(site, run):
     assert outcome.status == 0, outcome.output + outcome.errors
     each_once(run, ["datasets/demo/dataset.toml::static", *ids(*(f"t{number}" for number in range(12)))])
     # The last answer comes before the job writes that it ends.
-    site.slurm.until(lambda: len(list(_shard_lines(run, "ended"))) == len(list(_shard_lines(run, "began"))))
-    ends = [(line["fault"], line["why"].partition(":")[0]) for line in _shard_lines(run, "ended")]
+    site.slurm.until(lambda: len(list(shard_lines(run, "ended"))) == len(list(shard_lines(run, "began"))))
+    ends = [(line["fault"], line["why"].partition(":")[0]) for line in shard_lines(run, "ended")]
     assert ends[0] == ("slurm", "its time was up") and ends[-1] == ("", "")
     assert not (run / "arrays" / "1.json").exists(), "the job queued itself again"
 

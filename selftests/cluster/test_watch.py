@@ -6,7 +6,7 @@ import pytest
 
 from pytest_otval.cluster import states, submission, watch
 from pytest_otval.cluster.job import CONTRACT
-from pytest_otval.cluster.request import Request, write_request
+from pytest_otval.cluster.request import Models, Request, write_request
 from pytest_otval.cluster.shards import write_plan
 from pytest_otval.cluster.states import JobState, SlurmUnreachableError
 from pytest_otval.cluster.submission import Array, Element
@@ -14,6 +14,8 @@ from pytest_otval.cluster.watch import GRACE_SECONDS, SETTLE_SECONDS, Watch, can
 from pytest_otval.contract.file import sealed, write_contract
 from pytest_otval.contract.model import Contract, DatasetPin, TaskPin
 from pytest_otval.core import OtvalUsageError, node_id
+from pytest_otval.llm.budget import Budget
+from pytest_otval.llm.chat import Usage
 
 TASKS = "abcd"
 IDS = [node_id("d", task, "oracle") for task in TASKS]
@@ -72,7 +74,7 @@ def cluster(tmp_path, monkeypatch):
     cluster = Cluster(tmp_path / "run")
     monkeypatch.setattr(submission, "submit", cluster.submit)
     monkeypatch.setattr(states, "cancel_job", cluster.cancelled.append)
-    monkeypatch.setattr(states, "cancel", lambda run, arrays: cluster.cancelled.append(run))
+    monkeypatch.setattr(states, "cancel", lambda run, arrays, only=(): cluster.cancelled.append((run, *only)))
     return cluster
 
 
@@ -168,7 +170,7 @@ def test_impossible_requests_end_with_the_reason(cluster, look):
     cluster.says(0, 0, "PENDING", "PartitionConfig")
     with pytest.raises(OtvalUsageError, match="never starts the jobs of run: PartitionConfig"):
         look()
-    assert cluster.cancelled == ["run"]
+    assert cluster.cancelled == [("run",)]
     assert look().cancelled.endswith("PartitionConfig")
 
 
@@ -187,11 +189,34 @@ def test_nothing_of_a_cancelled_run_is_submitted_again(cluster, look):
     cancel(cluster.run)
     cluster.says(0, 0, "RUNNING")
     assert not look().over
-    assert cluster.cancelled == ["run", "run"], "it still ran"
+    assert cluster.cancelled == [("run",), ("run",)], "it still ran"
     cluster.says(0, 0, "CANCELLED")
     cluster.says(0, 1, "CANCELLED")
     look()
     assert look(SETTLE_SECONDS + 1).over and len(arrays(cluster)) == 1
+
+
+@pytest.fixture
+def spent(cluster):
+    """All that the run may spend on models is spent."""
+    write_request(cluster.run, Request("site", "p", 2, 3600, 60, models=Models(budget_tokens=5)))
+    Budget(cluster.run).spend("m", Usage(7))
+
+
+def test_when_the_budget_is_spent_jobs_end_by_themselves_and_no_more_start(cluster, spent, look):
+    cluster.says(0, 0, "RUNNING")
+    cluster.says(0, 1, "PENDING")
+    cluster.began(0, 0, 0, IDS[0])
+    view = look()
+    assert cluster.cancelled == [("run", "pending")] and not view.over
+    cluster.answers(0, 0, 0, IDS[0])
+    cluster.ended(0, 0, 0)
+    cluster.says(0, 0, "COMPLETED")
+    cluster.says(0, 1, "CANCELLED")
+    look()
+    view = look(SETTLE_SECONDS + 1)
+    assert view.over and len(arrays(cluster)) == 1
+    assert state_line(view).endswith("1 of 4 items; the budget of 5 tokens is spent: 7 were used")
 
 
 def test_an_item_that_kills_its_jobs_gets_an_error_for_an_answer(cluster, look):

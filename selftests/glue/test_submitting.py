@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from pytest_otval.cluster import states, submission
-from pytest_otval.cluster.request import Request, read_request, write_request
+from pytest_otval.cluster.request import Models, Request, read_request, write_request
 from pytest_otval.cluster.run_commands import attach_words
 from pytest_otval.cluster.shards import write_plan
 from pytest_otval.cluster.submission import Array, Element
 from pytest_otval.cluster.watch import cancel
+from pytest_otval.llm.budget import Budget
+from pytest_otval.llm.chat import Usage
 from selftests.glue.conftest import ids
 
 pytest_plugins = ["pytester"]
@@ -62,7 +64,6 @@ def test_a_contract_says_what_the_command_line_does_not(site):
         (["--otval-fix"], "--otval-fix is of runs on this machine"),
         (["--otval-keep"], "--otval-keep is of runs on this machine"),
         (["--otval-reuse"], "--otval-reuse is of runs on this machine"),
-        (["--otval-budget-tokens=5"], "--otval-budget-tokens is of runs on this machine"),
         (["-m", "teacher", "--otval-teacher=m", "--otval-base-url=x"], "--otval-base-url x must be http(s)://HOST"),
         (["-m", "teacher", "--otval-teacher=m"], "the model m has no base_url in the cluster profile"),
         (["--otval-shards=20000"], "the profile allows 10000 jobs"),
@@ -75,11 +76,11 @@ def test_what_cannot_be_submitted_is_refused(site, words, error):
     assert error in dry(site, "datasets/demo", *words).refusal
 
 
-def test_jobs_ask_models_where_the_command_line_says(site):
+def test_jobs_are_told_of_models(site):
     site.dataset()
-    words = ("-m", "teacher", "--otval-teacher=m", "--otval-agent=tools", "--otval-base-url=http://host:80/v1")
-    assert dry(site, "datasets/demo", *words).status == 0
-    assert read_request(site.runs[-1]).models.options() == ["--otval-base-url=http://host:80/v1"]
+    words = ("--otval-base-url=http://host:80/v1", "--otval-budget-tokens=5")
+    assert dry(site, "datasets/demo", "-m", "teacher", "--otval-teacher=m", "--otval-agent=tools", *words).status == 0
+    assert read_request(site.runs[-1]).models.options() == list(words)
 
 
 @pytest.mark.parametrize("name", ["a,b", "50%", "with space", "a\x1b[31m", "$(touch x)"])
@@ -161,6 +162,23 @@ def test_half_a_run_is_not_green(site, submitted):
     status, shown_lines = attach(site, run)
     assert status == 1
     assert any("8 items have no answer: their jobs were cancelled" in line for line in shown_lines)
+
+
+def test_a_spent_budget_is_told_as_here(site, submitted):
+    run, _ = submitted
+    write_request(run, Request("localslurm", "main", 2, 3600, 60, models=Models(budget_tokens=5)))
+    Budget(run).spend("m", Usage(7))
+    file = run / "ledger" / "shard-0.7_0.0.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    results = [line for line in lines if line["kind"] == "result" and line["verdict"] == "pass"][:5]
+    spent = {"verdict": "error", "class": "budget-spent", "headline": "the budget of 5 tokens is spent"}
+    results[1] |= spent
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in results))
+    status, shown_lines = attach(site, run)
+    assert status == 8
+    assert "8 items have no answer: the budget of 5 tokens is spent: 7 were used" in shown_lines
+    assert "stopped: the budget of 5 tokens is spent; 8 items were not run" in shown_lines
+    assert not (run / "cancelled").exists()
 
 
 def test_a_stage_that_fails_in_a_job_stops_with_x(site, submitted):

@@ -69,3 +69,43 @@ def test_a_killed_process_is_counted_and_a_resumed_run_goes_on(tmp_path):
         assert subprocess.run([sys.executable, "-c", script, str(tmp_path)]).returncode == -9
     with pytest.raises(BudgetSpentError):
         Budget(tmp_path, tokens=10).require()
+
+
+def test_what_is_carried_between_folders_counts_once_in_each(tmp_path):
+    shared, nodes = tmp_path / "shared", (tmp_path / "n1", tmp_path / "n2")
+    spenders = [Budget(node) for node in nodes]
+    carriers = [(Budget(node), Budget(shared)) for node in nodes]
+
+    def carry():
+        for here, there in carriers:
+            there.carry(here)
+        for here, there in carriers:
+            here.carry(there)
+
+    spenders[0].spend("a", Usage(10, 5, usd=0.5))
+    spenders[1].spend("a", Usage(20))
+    for _ in range(3):
+        carry()
+    spenders[0].spend("a", Usage(100))
+    for _ in range(2):
+        carry()
+    for folder in (shared, *nodes):
+        assert Budget(folder).spent() == Spent(3, 135, 0.5)
+    assert len(list((shared / FOLDER).iterdir())) == 2
+    # A job that begins again has another folder, and its earlier life counts as any other job.
+    here, there = Budget(tmp_path / "n3"), Budget(shared)
+    there.carry(here)
+    here.carry(there)
+    assert here.spent() == there.spent() == Spent(3, 135, 0.5)
+
+
+def test_what_a_full_disk_does_not_take_is_carried_later(tmp_path, monkeypatch):
+    here, there = Budget(tmp_path / "here"), Budget(tmp_path / "there")
+    Budget(tmp_path / "here").spend("a", Usage(10))
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[:7]))
+    with pytest.raises(OSError, match="No space left"):
+        there.carry(here)
+    monkeypatch.undo()
+    there.carry(here)
+    assert there.spent() == Spent(1, 10, 0)

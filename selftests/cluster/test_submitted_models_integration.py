@@ -1,0 +1,78 @@
+"""Attempts of models in jobs of a real Slurm: budgets, addresses and keys reach them, and nothing counts twice."""
+
+import pytest
+
+from pytest_otval.llm.budget import FOLDER, Budget
+from selftests.cluster.submitted import each_once, ended, results, shard_lines
+from selftests.glue.conftest import ids
+from selftests.llm.server import Running
+
+pytestmark = pytest.mark.integration
+
+ALL = ("--otval-wait", "--otval-shards=2", "-v")
+TEACH = ("-m", "teacher", "--otval-teacher=solves", "--otval-agent=tools")
+
+
+@pytest.fixture
+def policies(tmp_path):
+    """Make a file of policies: what the tests' model does about the task."""
+
+    def make(*commands):
+        file = tmp_path / "policies.toml"
+        file.write_text(f"[[tasks]]\ninstruction = 'product of 6 and 7'\ncommands = {list(commands)}\n")
+        return file
+
+    return make
+
+
+SOLVE = "echo 42 >/app/answer.txt"
+
+
+def attempts(count):
+    return ids("answer-file", stages=[f"teacher[solves-{number}]" for number in range(count)])
+
+
+def classes(run):
+    return [line["class"] for lines in results(run).values() for line in lines]
+
+
+def test_a_budget_is_of_all_jobs(site, run, image, policies):
+    site.real_dataset(("answer-file",), image.files)
+    profile = site.profile("models", 'image_sources = ["bootstrap"]\n')
+    with Running(policies("sleep 1", SOLVE)) as server:
+        words = (*TEACH, "--otval-k=12", f"--otval-base-url={server.url}", f"--otval-cluster={profile}")
+        outcome = ended(site.submit(run, *ALL, *words, "--otval-budget-tokens=2000", stub=False, profile=profile))
+    assert outcome.status == 8, outcome.output + outcome.errors
+    found = classes(run)
+    assert {"budget-spent"} <= set(found) <= {"expected", "budget-spent"} and len(found) < 12
+    assert f"{12 - len(found)} items have no answer: the budget of 2000 tokens is spent" in outcome.output
+    assert Budget(run).spent().tokens >= 2000
+    assert len(list((run / FOLDER).iterdir())) <= 2
+    assert {line["why"].partition(":")[0] for line in shard_lines(run, "ended")} == {
+        "the budget of 2000 tokens is spent"
+    }
+    assert not (run / "arrays" / "1.json").exists()
+
+
+@pytest.mark.slow
+def test_attempts_of_models_on_a_node_that_loses_its_power(site, run, image, tmp_path):
+    """Those that it was making are made once more, on the other; each counts once."""
+    site.real_dataset(("answer-file",), image.files)
+    policies = tmp_path / "policies.toml"
+    commands = '["sleep 4", "echo 42 >/app/answer.txt"]'
+    policies.write_text(f"[[tasks]]\ninstruction = 'product of 6 and 7'\ncommands = {commands}\n")
+    profile = site.profile("models", 'image_sources = ["bootstrap"]\n')
+    with Running(policies) as server:
+        with (site.root / "clusters" / f"{profile}.toml").open("a") as file:
+            file.write(f'\n[models.solves]\nbase_url = "{server.url}"\n')
+        words = ("-m", "teacher", "--otval-teacher=solves", "--otval-k=6", "--otval-agent=tools")
+        front = site.submit(run, *ALL, *words, f"--otval-cluster={profile}", stub=False, profile=profile)
+        site.slurm.until(lambda: server.asked()["requests"] >= 3 or front.poll() is not None)
+        try:
+            site.slurm.fault("down", shard_lines(run, "began")[0]["node"])
+            outcome = ended(front)
+        finally:
+            site.slurm.fault("up")
+    assert outcome.status == 0, outcome.output + outcome.errors
+    each_once(run, ids("answer-file", stages=[f"teacher[solves-{number}]" for number in range(6)]))
+    assert {lines[0]["class"] for lines in results(run).values()} == {"expected"}
