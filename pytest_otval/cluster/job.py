@@ -26,7 +26,7 @@ from pytest_otval.cluster.shards import read_plan, write_plan
 from pytest_otval.cluster.shipping import Shipper
 from pytest_otval.cluster.spending import Spending
 from pytest_otval.cluster.staging import StagingError, copy_images, make_workspace, read_staging
-from pytest_otval.cluster.submission import Element, read_array
+from pytest_otval.cluster.submission import Element, arrays_of, read_array, resumed_at
 from pytest_otval.contract.file import read_contract
 from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.profile import Profile, load_profile
@@ -81,6 +81,8 @@ class Job:
     name: str
     """Slurm's, as squeue has it."""
     restart: int
+    since: int
+    """The array with which the run last went on."""
     node: str
     element: Element
     request: Request
@@ -153,7 +155,7 @@ class Job:
         if numbers is None:
             numbers = tuple(read_plan(self.run)[self.element.shard])
         done, ids = (
-            answered(self.run, self.element.shard),
+            answered(self.run, self.element.shard, self.since),
             [item.id for item in read_contract(self.run / CONTRACT).items()],
         )
         return [number for number in numbers if ids[number] not in done]
@@ -270,6 +272,7 @@ def job_of_environment(run: Path, array: int, folder: Path, environment: Mapping
         array,
         f"{environment['SLURM_ARRAY_JOB_ID']}_{task}",
         int(environment.get("SLURM_RESTART_COUNT") or 0),
+        resumed_at(arrays_of(run)),
         environment.get("SLURMD_NODENAME") or os.uname().nodename,
         elements[int(task)],
         read_request(run),

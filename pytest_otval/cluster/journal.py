@@ -14,20 +14,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_otval.ledger import SCHEMA, lines_of
+from pytest_otval.core import Verdict
+from pytest_otval.ledger import SCHEMA
 
 Fault = Literal["", "slurm", "node", "item"]
 """Whose fault an end is: nobody's, Slurm's (it may begin again anywhere), the node's, or that of an item it ran."""
 
 WATCHER = "watch"
-"""The ledger's writer that gives up items."""
+"""The ledger's writer that gives up items, before a run went on for the first time."""
+_WATCHERS = re.compile(rf"{WATCHER}(?:-(?P<since>\d+))?")
 
 ATTEMPT = re.compile(r"shard-(?P<shard>\d+)\.(?P<job>\d+(?:_\d+)?)\.(?P<restart>\d+)(?:-\d+)?")
+
+
+def watcher_name(since: int) -> str:
+    """Return the ledger's writer that gives up items, in a run that last went on with the array ``since``."""
+    return f"{WATCHER}-{since}" if since else WATCHER
 
 
 def attempt_name(shard: int, job: str, restart: int) -> str:
@@ -61,8 +68,14 @@ class Attempt:
 class Journal:
     """Follows the ledger of a run: each ``read`` gives the result lines that came since."""
 
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run: Path, since: int = 0, names: Sequence[str] = ("*.jsonl",)) -> None:
+        """``since``: the array with which the run last went on; earlier errors are no answers.
+
+        ``names``: patterns of the ledger's files that are read.
+        """
         self._run = run
+        self._since = since
+        self._names = names
         self._offsets: dict[Path, int] = {}
         self._attempts: dict[str, Attempt] = {}
         self.done: set[str] = set()
@@ -82,14 +95,14 @@ class Journal:
 
     def read(self) -> Iterator[dict[str, Any]]:
         """Yield the result lines that are new, the first of each item. Half lines wait."""
-        for path in sorted((self._run / "ledger").glob("*.jsonl")):
-            found = ATTEMPT.fullmatch(path.stem)
-            attempt = None
+        for path in sorted(path for name in self._names for path in (self._run / "ledger").glob(name)):
+            found, watcher = ATTEMPT.fullmatch(path.stem), _WATCHERS.fullmatch(path.stem)
+            attempt, array = None, int(watcher["since"] or 0) if watcher else 0
             if found is not None:
                 fresh = Attempt(int(found["shard"]), found["job"], int(found["restart"]))
                 attempt = self._attempts.setdefault(path.stem, fresh)
             for line in self._new_lines(path):
-                if self._take(line, attempt):
+                if self._take(line, attempt, array):
                     yield line
 
     def _new_lines(self, path: Path) -> Iterator[dict[str, Any]]:
@@ -106,12 +119,18 @@ class Journal:
                 if isinstance(line, dict) and line.get("v") == SCHEMA:
                     yield line
 
-    def _take(self, line: dict[str, Any], attempt: Attempt | None) -> bool:
-        """Note what a line tells; whether it is an item's first answer."""
+    def _take(self, line: dict[str, Any], attempt: Attempt | None, array: int) -> bool:
+        """Note what a line tells; whether it is an item's first answer.
+
+        ``array``: in whose time it was written, where that is no attempt's.
+        """
         kind, id = line.get("kind"), line.get("id")
         if attempt is not None:
             _note(attempt, kind, line)
+            array = attempt.array
         if kind != "result" or not isinstance(id, str):
+            return False
+        if line.get("verdict") == Verdict.ERROR and max(array, 0) < self._since:
             return False
         self.repeated += id in self.done
         new = id not in self.done
@@ -132,8 +151,7 @@ def _note(attempt: Attempt, kind: Any, line: dict[str, Any]) -> None:
         attempt.fault = fault if fault in ("slurm", "node", "item") else ""
 
 
-def answered(run: Path, shard: int) -> set[str]:
+def answered(run: Path, shard: int, since: int = 0) -> set[str]:
     """Return the ids of a shard's items that have an answer: only its own files, and those of who watches, tell."""
-    names = (f"shard-{shard}.*.jsonl", f"{WATCHER}.jsonl")
-    files = (path for name in names for path in (run / "ledger").glob(name))
-    return {str(line["id"]) for path in files for _, line in lines_of(path, "result")}
+    journal = Journal(run, since, (f"shard-{shard}.*.jsonl", f"{WATCHER}*.jsonl"))
+    return {str(line["id"]) for line in journal.read()}

@@ -65,15 +65,18 @@ class Past:
     live: Set[Place]
     """Elements that Slurm runs or will run."""
     silent: Mapping[Place, Silent] = field(default_factory=dict)
+    since: int = 0
+    """The array with which the run last went on: what was before does not count."""
 
     def over(self) -> list[Attempt]:
         """Return the attempts that do nothing more."""
         latest: dict[str, int] = {}
-        for attempt in self.attempts:
+        attempts = [attempt for attempt in self.attempts if attempt.array >= self.since]
+        for attempt in attempts:
             latest[attempt.job] = max(attempt.restart, latest.get(attempt.job, 0))
         return [
             attempt
-            for attempt in self.attempts
+            for attempt in attempts
             if attempt.ended or attempt.restart < latest[attempt.job] or attempt.place not in self.live
         ]
 
@@ -144,7 +147,7 @@ def _fruitless(past: Past, over: Sequence[Attempt]) -> dict[tuple[int, int | Non
             # What it ran then counts as killing jobs.
             suspected |= {place} if attempt.started else set()
     found: dict[tuple[int, int | None], _Tries] = defaultdict(_Tries)
-    for array in past.arrays:
+    for array in past.arrays[past.since :]:
         for number, element in enumerate(array.elements):
             place = (array.number, number)
             if place in past.live:

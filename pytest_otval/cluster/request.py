@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pytest_otval.cluster.shards import Limits
 from pytest_otval.cluster.site_shell import site_shell
@@ -24,6 +25,7 @@ USUAL_SECONDS = 4 * 3600
 class Models:
     """What jobs are told of the models that make attempts."""
 
+    names: tuple[str, ...] = ()
     base_url: str = ""
     """Where they are asked; empty: where the profile says."""
     budget_tokens: int = 0
@@ -146,6 +148,11 @@ def _gres(section: PartitionSection, cpus: int) -> str:
     return f"{section.gres}:{count}"
 
 
+def _models(values: Mapping[str, Any]) -> Models:
+    lists: dict[str, Any] = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return Models(**{**values, **lists})
+
+
 def write_request(run: Path, request: Request) -> None:
     """Write it into a run folder. Raises OSError."""
     write_whole(run / FILE, (json.dumps(asdict(request), indent=1) + "\n").encode())
@@ -156,6 +163,6 @@ def read_request(run: Path) -> Request:
     try:
         values = json.loads((run / FILE).read_bytes())
         lists = {name: tuple(values[name]) for name in ("setup", "plugins")}
-        return Request(**{**values, **lists, "models": Models(**values.get("models", {}))})
+        return Request(**{**values, **lists, "models": _models(values.get("models", {}))})
     except (OSError, ValueError, KeyError, TypeError):
         raise OtvalUsageError(f"{run} was not submitted: it has no {FILE} that can be read") from None

@@ -58,6 +58,8 @@ class Array:
     """Slurm's id; empty until it is known."""
     exclude: tuple[str, ...] = ()
     """Nodes that it must not run on."""
+    resumes: bool = False
+    """Whether a run that was over goes on with it: what ended as an error before is no answer any more."""
 
 
 def arrays_of(run: Path) -> list[Array]:
@@ -77,9 +79,15 @@ def _read(path: Path) -> Array:
             Element(one["shard"], None if one["items"] is None else tuple(one["items"]), one["alone"])
             for one in values["elements"]
         )
-        return Array(int(path.stem), elements, values["time"], values["job"], tuple(values["exclude"]))
+        exclude, resumes = tuple(values["exclude"]), bool(values.get("resumes"))
+        return Array(int(path.stem), elements, values["time"], values["job"], exclude, resumes)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise OtvalUsageError(f"{path} cannot be read: {error}") from None
+
+
+def resumed_at(arrays: Sequence[Array]) -> int:
+    """Return the number of the array with which a run last went on; 0 if it never did."""
+    return max((array.number for array in arrays if array.resumes), default=0)
 
 
 def _write(run: Path, array: Array) -> None:
@@ -87,14 +95,16 @@ def _write(run: Path, array: Array) -> None:
     write_whole(run / ARRAYS / f"{array.number}.json", (json.dumps(asdict(array)) + "\n").encode())
 
 
-def submit(run: Path, request: Request, elements: Sequence[Element], exclude: Sequence[str] = ()) -> Array:
+def submit(
+    run: Path, request: Request, elements: Sequence[Element], exclude: Sequence[str] = (), resumes: bool = False
+) -> Array:
     """Submit an array. Raises OtvalUsageError, with Slurm's own words, where it is refused; OSError."""
     from submitit.core.utils import FailedJobError, FailedSubmissionError
 
     if not (run / BOOTSTRAP).exists():
         shutil.copyfile(bootstrap.__file__, run / BOOTSTRAP)
     number = len(list((run / ARRAYS).glob("*.json")))
-    array = Array(number, tuple(elements), time.time(), "", tuple(exclude))
+    array = Array(number, tuple(elements), time.time(), "", tuple(exclude), resumes)
     (run / LOGS).mkdir(exist_ok=True)
     _write(run, array)
     executor = _executor(run, request, array)
@@ -103,7 +113,7 @@ def submit(run: Path, request: Request, elements: Sequence[Element], exclude: Se
             job = executor._submit_command(_command(run, number))
     except (FailedJobError, FailedSubmissionError) as error:
         # Its number is not used again: sbatch may have given up on what the controller took.
-        _write(run, replace(array, elements=()))
+        _write(run, replace(array, elements=(), resumes=False))
         raise OtvalUsageError(f"sbatch refused the jobs: {_said(str(error))}") from None
     array = replace(array, job=str(job.job_id))
     _write(run, array)

@@ -15,13 +15,13 @@ from typing import Any
 
 from pytest_otval.cluster import states, submission
 from pytest_otval.cluster.job import CONTRACT
-from pytest_otval.cluster.journal import WATCHER, Journal
+from pytest_otval.cluster.journal import Journal, watcher_name
 from pytest_otval.cluster.recovery import GivenUp, Past, Place, Silent, recover
 from pytest_otval.cluster.request import read_request
 from pytest_otval.cluster.shards import read_plan
 from pytest_otval.cluster.spending import budget_of, over_budget
 from pytest_otval.cluster.states import JobState, Phase, Slurm, SlurmUnreachableError
-from pytest_otval.cluster.submission import LOGS, Array, arrays_of
+from pytest_otval.cluster.submission import LOGS, Array, arrays_of, resumed_at
 from pytest_otval.contract.file import read_contract
 from pytest_otval.core import REASONS, OtvalUsageError, stage_of
 from pytest_otval.images.locks import locked_now
@@ -82,7 +82,8 @@ class Watch:
         self.request = read_request(run)
         self.ids = [item.id for item in read_contract(run / CONTRACT).items()]
         self._plan = read_plan(run)
-        self._journal = Journal(run)
+        self._since = resumed_at(arrays_of(run))
+        self._journal = Journal(run, self._since)
         self._slurm = Slurm(run.name)
         self._budget = budget_of(run, self.request.models)
         self._clock = clock
@@ -184,7 +185,7 @@ class Watch:
         missing = [n for n, id in enumerate(self.ids) if n not in covered and id not in self._journal.done]
         if not missing:
             return ""
-        past = Past(arrays, self._journal.attempts, live, self._silent(arrays, known, live))
+        past = Past(arrays, self._journal.attempts, live, self._silent(arrays, known, live), self._since)
         with locked_now(self.run / LOCK) as held:
             # Another process may see to it, or have done so since we looked.
             if not held or len(arrays_of(self.run)) != len(arrays):
@@ -203,7 +204,7 @@ class Watch:
         """Return the elements that are over and have not even begun a ledger, but said why."""
         began = {attempt.place for attempt in self._journal.attempts}
         found = {}
-        for array in arrays:
+        for array in arrays[self._since :]:
             for number in range(len(array.elements)):
                 place = (array.number, number)
                 if place in live or place in began:
@@ -220,7 +221,7 @@ class Watch:
         if not items:
             return
         facts = _facts(self.run)
-        ledger = Ledger(self.run, WATCHER)
+        ledger = Ledger(self.run, watcher_name(self._since))
         for one in items:
             id = self.ids[one.item]
             ledger.write(

@@ -15,15 +15,16 @@ from pytest_otval.cluster import preflight, submission
 from pytest_otval.cluster.job import CONTRACT
 from pytest_otval.cluster.preparing import make_images, make_staging, works
 from pytest_otval.cluster.request import Models, Request, limits, make_request, write_request
+from pytest_otval.cluster.resumption import reopen, require_resumable
 from pytest_otval.cluster.shards import Plan, plan_shards, shard_count, write_plan
 from pytest_otval.cluster.staging import write_staging
+from pytest_otval.cluster.submission import Element
 from pytest_otval.contract.file import write_contract
 from pytest_otval.contract.model import Contract, Submission
 from pytest_otval.contract.pinning import Wanted
 from pytest_otval.core import Conclusion, OtvalUsageError, printable
 from pytest_otval.glue import options
 from pytest_otval.glue.contracting import wanted_of, write_line
-from pytest_otval.glue.engine import Engine
 from pytest_otval.glue.front import follow
 from pytest_otval.glue.plan import ENGINE, OUT, PLAN
 from pytest_otval.glue.preparing import contract_of_items
@@ -31,7 +32,7 @@ from pytest_otval.glue.requirements import require_models
 from pytest_otval.profile import Profile, load_profile
 from pytest_otval.workspace import Workspace
 
-NOT_THERE = (*("--otval-fix", "--otval-save-runtimes", "--otval-keep", "--otval-resume", "--otval-reuse"),)
+NOT_THERE = ("--otval-fix", "--otval-save-runtimes", "--otval-keep", "--otval-reuse")
 """Options that change tasks where they lie, or are about other run folders."""
 
 SAFE_PATH = re.compile(r"/[A-Za-z0-9._+/-]*/[A-Za-z0-9._-]+")
@@ -65,34 +66,61 @@ def _submit(session: pytest.Session) -> None:
     for option in NOT_THERE:
         if config.getoption(option):
             raise OtvalUsageError(f"{option} is of runs on this machine: it cannot be submitted, leave it out")
+    resumes, dry = bool(config.getoption("--otval-resume")), bool(config.getoption("--otval-dry-run"))
+    if resumes and dry:
+        raise OtvalUsageError("--otval-dry-run writes down a new run: leave --otval-resume out")
     contract, wanted = _contract(session)
+    if resumes:
+        contract = require_resumable(run, contract)
     chosen = _chosen(config, contract)
     profile = load_profile(chosen.profile, config.rootpath)
+    request = _request(config, profile, chosen)
+    preflight.require_visible(profile, request.partition, run)
+    if resumes:
+        elements = reopen(run)
+    else:
+        plan = _plan(contract, profile, request, chosen.shards)
+        elements = [Element(shard) for shard in range(len(plan))]
+        write_contract(run / CONTRACT, contract)
+        write_plan(run, plan)
+    write_request(run, request)
+    count = sum(len(element.items or ()) for element in elements) if resumes else contract.count
+    write_line(config, f"otval: {count} items in {len(elements)} jobs of {request.cpus} cores")
+    if dry:
+        _write_script(config, run, request, len(elements))
+    elif elements:
+        _send(config, profile, request, contract, wanted, elements)
+
+
+def _request(config: pytest.Config, profile: Profile, chosen: Submission) -> Request:
+    """Return what is asked of Slurm, and what jobs are told. Raises OtvalUsageError."""
+    names = tuple(require_models(config, profile))
     plugins = [name for name in config.option.plugins if not name.startswith("no:") and name != "pytester"]
-    asked = require_models(config, profile)
     request = make_request(profile, chosen.partition, chosen.cpus, chosen.time, plugins)
     tokens, usd = config.getoption("--otval-budget-tokens"), config.getoption("--otval-budget-usd")
-    models = Models(str(config.getoption("--otval-base-url")), tokens, usd)
-    request = replace(request, by_contract=config.stash[PLAN].contract is not None, models=models)
-    plan = _plan(contract, profile, request, chosen.shards)
-    preflight.require_visible(profile, request.partition, run)
-    write_contract(run / CONTRACT, contract)
-    write_request(run, request)
-    write_plan(run, plan)
-    write_line(config, f"otval: {contract.count} items in {len(plan)} jobs of {request.cpus} cores")
-    if config.getoption("--otval-dry-run"):
-        _write_script(config, run, request, len(plan))
-        return
-    engine: Engine = config.stash[ENGINE]
+    models = Models(names, str(config.getoption("--otval-base-url")), tokens, usd)
+    return replace(request, by_contract=config.stash[PLAN].contract is not None, models=models)
+
+
+def _send(
+    config: pytest.Config,
+    profile: Profile,
+    request: Request,
+    contract: Contract,
+    wanted: Sequence[Wanted],
+    elements: Sequence[Element],
+) -> None:
+    """Make what jobs need, and submit them. Raises OtvalUsageError, Conclusion."""
+    run, engine = config.stash[OUT], config.stash[ENGINE]
     assert profile.slurm is not None
     if profile.slurm.build_on == "login":
         make_images(engine.machine, contract, wanted, lambda text: write_line(config, f"otval: {text}"))
     folders = {one.dataset.name: one.source.path for one in wanted}
-    staging = make_staging(run, contract, folders, profile, plugins)
+    staging = make_staging(run, contract, folders, profile, request.plugins)
     write_staging(run, staging)
-    more = preflight.expected(len(plan), contract.count, staging.bytes, bool(asked))
+    more = preflight.expected(len(elements), contract.count, staging.bytes, bool(request.models.names))
     preflight.require_room(profile, Workspace.from_environment().root, run, more)
-    array = submission.submit(run, request, [submission.Element(shard) for shard in range(len(plan))])
+    array = submission.submit(run, request, elements, resumes=bool(config.getoption("--otval-resume")))
     write_line(config, f"otval: submitted as job {array.job}: {run}")
     for line in commands(run):
         write_line(config, f"otval: {line}")
@@ -109,8 +137,8 @@ def require_run_folder(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"--otval-out {printable(str(run))!r}: Slurm takes run folders of letters, digits and . _ + - / alone"
         )
-    if (run / CONTRACT).exists():
-        raise pytest.UsageError(f"{run} was submitted before: leave --otval-out out, or attach to it")
+    if (run / CONTRACT).exists() and not config.getoption("--otval-resume"):
+        raise pytest.UsageError(f"{run} was submitted before: leave --otval-out out, attach to it, or resume it")
 
 
 def commands(run: Path) -> list[str]:

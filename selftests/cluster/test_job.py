@@ -97,7 +97,7 @@ def test_pytest_is_given_the_shard(node):
 
 
 def test_pytest_is_told_of_models(node):
-    write_request(node.run, Request("site", "p", 2, 3600, 60, models=Models("http://host/v1")))
+    write_request(node.run, Request("site", "p", 2, 3600, 60, models=Models(("m",), "http://host/v1")))
     node.script(answers(*IDS[:2]))
     assert node.live() == 0
     assert "--otval-base-url=http://host/v1" in (node.folder / "words").read_text().split()

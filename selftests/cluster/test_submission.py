@@ -82,7 +82,7 @@ def test_the_lesser_of_array_and_queue_bounds_the_shards():
 
 def test_a_request_is_read_as_it_was_written(tmp_path):
     request = make_request(load_profile("helma", REPOSITORY), plugins=["my_plugin"])
-    request = replace(request, models=Models("http://host/v1", 7, 0.5))
+    request = replace(request, models=Models(("m",), "http://host/v1", 7, 0.5))
     write_request(tmp_path, request)
     assert read_request(tmp_path) == request
     with pytest.raises(OtvalUsageError, match="was not submitted"):

@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_otval.llm.budget import FOLDER, Budget
-from selftests.cluster.submitted import each_once, ended, results, shard_lines
+from selftests.cluster.submitted import PYTEST, each_once, ended, results, shard_lines
 from selftests.glue.conftest import ids
 from selftests.llm.server import Running
 
@@ -36,22 +36,28 @@ def classes(run):
     return [line["class"] for lines in results(run).values() for line in lines]
 
 
-def test_a_budget_is_of_all_jobs(site, run, image, policies):
+def test_a_budget_is_of_all_jobs_and_a_larger_one_lets_the_run_go_on(site, run, image, policies):
     site.real_dataset(("answer-file",), image.files)
     profile = site.profile("models", 'image_sources = ["bootstrap"]\n')
     with Running(policies("sleep 1", SOLVE)) as server:
         words = (*TEACH, "--otval-k=12", f"--otval-base-url={server.url}", f"--otval-cluster={profile}")
         outcome = ended(site.submit(run, *ALL, *words, "--otval-budget-tokens=2000", stub=False, profile=profile))
-    assert outcome.status == 8, outcome.output + outcome.errors
-    found = classes(run)
-    assert {"budget-spent"} <= set(found) <= {"expected", "budget-spent"} and len(found) < 12
-    assert f"{12 - len(found)} items have no answer: the budget of 2000 tokens is spent" in outcome.output
-    assert Budget(run).spent().tokens >= 2000
-    assert len(list((run / FOLDER).iterdir())) <= 2
-    assert {line["why"].partition(":")[0] for line in shard_lines(run, "ended")} == {
-        "the budget of 2000 tokens is spent"
-    }
-    assert not (run / "arrays" / "1.json").exists()
+        assert outcome.status == 8, outcome.output + outcome.errors
+        first, spent = classes(run), Budget(run).spent()
+        assert {"budget-spent"} <= set(first) <= {"expected", "budget-spent"} and len(first) < 12
+        assert f"{12 - len(first)} items have no answer: the budget of 2000 tokens is spent" in outcome.output
+        assert spent.tokens >= 2000 and len(list((run / FOLDER).iterdir())) <= 2
+        assert all(line["why"].startswith("the budget of 2000 tokens is") for line in shard_lines(run, "ended"))
+        assert not (run / "arrays" / "1.json").exists()
+
+        again = ended(site.start(PYTEST, f"--otval-resume={run}", "--otval-budget-tokens=100000"))
+    assert again.status == 0, again.output + again.errors
+    assert "12 passed" in again.lines[-1]
+    found = results(run)
+    assert sorted(found) == sorted(attempts(12))
+    assert all([line["class"] for line in lines].count("expected") == 1 for lines in found.values())
+    assert sum(map(len, found.values())) == len(first) + 12 - first.count("expected")
+    assert Budget(run).spent().answers == spent.answers + 3 * (12 - first.count("expected"))
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_otval.cluster import states, submission, watch
 from pytest_otval.cluster.job import CONTRACT
+from pytest_otval.cluster.journal import answered
 from pytest_otval.cluster.request import Models, Request, write_request
 from pytest_otval.cluster.shards import write_plan
 from pytest_otval.cluster.states import JobState, SlurmUnreachableError
@@ -39,9 +40,9 @@ class Cluster:
         (run / "ledger").mkdir()
         self.submit(run, None, [Element(0), Element(1)])
 
-    def submit(self, run, request, elements, exclude=()):
+    def submit(self, run, request, elements, exclude=(), resumes=False):
         number = len(submission.arrays_of(run))
-        array = Array(number, tuple(elements), self.now, str(10 + number), tuple(exclude))
+        array = Array(number, tuple(elements), self.now, str(10 + number), tuple(exclude), resumes)
         submission._write(run, array)
         return array
 
@@ -263,3 +264,22 @@ def test_what_sbatch_refuses_now_is_told_and_tried_again(cluster, look, monkeypa
 def test_a_folder_that_was_not_submitted_is_told(tmp_path):
     with pytest.raises(OtvalUsageError, match="was not submitted"):
         Watch(tmp_path)
+
+
+def test_when_a_run_goes_on_errors_of_before_are_no_answers_and_no_fault(cluster):
+    error = {"kind": "result", "id": IDS[0], "verdict": "error"}
+    cluster.write(0, 0, 0, {"kind": "shard", "event": "began", "node": "n1", "array": 0}, error)
+    cluster.answers(0, 0, 0, IDS[1])
+    (cluster.run / "ledger" / "watch.jsonl").write_text(json.dumps({"v": 1, **error, "id": IDS[2]}) + "\n")
+    for shard in (0, 1):
+        cluster.says(0, shard, "FAILED")
+    assert sorted(line["id"] for line in Watch(cluster.run).lines()) == IDS[:3]
+    cluster.submit(cluster.run, None, [Element(0, (0,)), Element(1, (2, 3))], resumes=True)
+    assert answered(cluster.run, 0, 1) == {IDS[1]} and answered(cluster.run, 0) == {*IDS[:3]}
+    for place in (0, 1):
+        cluster.says(1, place, "RUNNING", node="n1")
+    cluster.began(0, 1, 0, IDS[0])
+    cluster.write(0, 1, 0, error)
+    found = Watch(cluster.run, lambda: cluster.now)
+    assert sorted(line["id"] for line in found.lines()) == IDS[:2]
+    assert found.look().done == 2

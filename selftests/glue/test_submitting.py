@@ -12,9 +12,10 @@ from pytest_otval.cluster.run_commands import attach_words
 from pytest_otval.cluster.shards import write_plan
 from pytest_otval.cluster.submission import Array, Element
 from pytest_otval.cluster.watch import cancel
+from pytest_otval.contract.file import read_contract
 from pytest_otval.llm.budget import Budget
 from pytest_otval.llm.chat import Usage
-from selftests.glue.conftest import ids
+from selftests.glue.conftest import Outcome, ids
 
 pytest_plugins = ["pytester"]
 
@@ -162,6 +163,58 @@ def test_half_a_run_is_not_green(site, submitted):
     status, shown_lines = attach(site, run)
     assert status == 1
     assert any("8 items have no answer: their jobs were cancelled" in line for line in shown_lines)
+
+
+@pytest.fixture
+def resumable(site, submitted):
+    """One of the tasks as they are now."""
+    run, _ = submitted
+    contract = site.root / "now.json"
+    assert site.run(f"--otval-prepare-contract={contract}", "datasets/demo").status == 0
+    shutil.copy(contract, run / "contract.json")
+    return run
+
+
+def resume(site, run, *words):
+    argv = ("-p", "otval_stub", "--otval-submit=localslurm", f"--otval-resume={run}", "datasets/demo", *words)
+    result = site.pytester.runpytest_inprocess(*argv)
+    return Outcome(int(result.ret), result.outlines, result.errlines)
+
+
+def test_a_run_goes_on_with_what_was_an_error_and_nothing_else(site, resumable, monkeypatch):
+    run = resumable
+    file = run / "ledger" / "shard-0.7_0.0.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    results = [line for line in lines if line["kind"] == "result"]
+    lost, failed = results[3]["id"], results[4]
+    failed |= {"verdict": "error", "class": "endpoint-failed", "headline": "down"}
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in results if line["id"] != lost))
+    (run / "cancelled").write_text("cancelled\n")
+    again = []
+
+    def sent(run, request, elements, resumes):
+        again.extend(elements)
+        return Array(1, tuple(elements), 0.0, "8", resumes=resumes)
+
+    monkeypatch.setattr(submission, "submit", sent)
+    assert (
+        "1 differences from what it ran, such as settings: rules" in resume(site, run, "--otval-rules=strict").refusal
+    )
+    assert "leave --otval-resume out" in resume(site, run, "--otval-dry-run").refusal
+    outcome = resume(site, run)
+    assert outcome.status == 0, outcome.lines + outcome.errors
+    numbers = [item.id for item in read_contract(run / "contract.json").items()]
+    assert again == [Element(0, tuple(sorted((numbers.index(lost), numbers.index(failed["id"])))))]
+    assert not (run / "cancelled").exists()
+
+
+def test_a_run_whose_jobs_are_not_over_does_not_go_on(site, resumable, monkeypatch):
+    run = resumable
+    live = {(0, 0): states.JobState("7_0", 0, 0, "RUNNING", "n1", "None")}
+    monkeypatch.setattr(states.Slurm, "states", lambda self, arrays: live)
+    refusal = resume(site, run).refusal
+    assert refusal.endswith("its jobs are not over: `python -m pytest_otval attach` waits for them, `cancel` ends them")
+    assert "was not submitted" in resume(site, site.runs[-2]).refusal
 
 
 def test_a_spent_budget_is_told_as_here(site, submitted):
