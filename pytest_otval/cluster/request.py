@@ -31,6 +31,8 @@ class Models:
     budget_tokens: int = 0
     """What all jobs together may spend; 0: as much as they do."""
     budget_usd: float = 0.0
+    key_variables: tuple[str, ...] = ()
+    """Of the shell that submits, whose values jobs get. Only names are ever written down."""
 
     def options(self) -> list[str]:
         """Return the options that tell pytest."""

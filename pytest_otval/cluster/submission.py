@@ -24,6 +24,7 @@ from pytest_otval.cluster.request import Request
 from pytest_otval.cluster.states import job_name
 from pytest_otval.core import OtvalUsageError
 from pytest_otval.images.locks import write_whole
+from pytest_otval.llm.secret import Secret
 
 if TYPE_CHECKING:
     import submitit
@@ -98,9 +99,14 @@ def _write(run: Path, array: Array) -> None:
 def submit(
     run: Path, request: Request, elements: Sequence[Element], exclude: Sequence[str] = (), resumes: bool = False
 ) -> Array:
-    """Submit an array. Raises OtvalUsageError, with Slurm's own words, where it is refused; OSError."""
+    """Submit an array. Raises OtvalUsageError, with Slurm's own words, where it is refused; OSError.
+
+    It is also refused where a key that jobs need is not in the environment of this process.
+    """
     from submitit.core.utils import FailedJobError, FailedSubmissionError
 
+    for variable in request.models.key_variables:
+        Secret.from_environment(variable)
     if not (run / BOOTSTRAP).exists():
         shutil.copyfile(bootstrap.__file__, run / BOOTSTRAP)
     number = len(list((run / ARRAYS).glob("*.json")))
@@ -160,7 +166,8 @@ def _executor(run: Path, request: Request, array: Array) -> submitit.SlurmExecut
         use_srun=False,
         additional_parameters={
             "signal": f"B:USR2@{request.signal_seconds}",
-            "export": "NONE",
+            # Besides these, jobs have the environment of a login, as with NONE. Values go to Slurm's controller alone.
+            "export": ",".join(request.models.key_variables) or "NONE",
             "requeue": True,
             "chdir": str(run),
             **request.options,

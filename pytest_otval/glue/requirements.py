@@ -11,7 +11,7 @@ from pytest_otval.glue import extensions
 from pytest_otval.glue.plan import OUT, PLAN
 
 if TYPE_CHECKING:
-    from pytest_otval.profile import Profile
+    from pytest_otval.profile import ModelSection, Profile
 
 
 def require_clock(config: pytest.Config) -> None:
@@ -27,8 +27,8 @@ def require_clock(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--otval-clock-shift {shift}: {conclusion.headline}") from None
 
 
-def require_models(config: pytest.Config, profile: Profile) -> list[str]:
-    """Return the models that are to make attempts.
+def require_models(config: pytest.Config, profile: Profile) -> dict[str, ModelSection]:
+    """Return the models that are to make attempts, by name.
 
     Raises OtvalUsageError where attempts are asked for that could not be made: no agent, no address, no key.
     """
@@ -38,7 +38,7 @@ def require_models(config: pytest.Config, profile: Profile) -> list[str]:
     }
     models = {known[name].model for name in named.union(plan.stages) if name in known} - {""}
     if not models:
-        return []
+        return {}
     from pytest_otval.llm.agents.base import agent_named
     from pytest_otval.llm.budget import Budget
     from pytest_otval.llm.client import EndpointChat, section_for
@@ -47,6 +47,8 @@ def require_models(config: pytest.Config, profile: Profile) -> list[str]:
     # It may find out now that what it needs is not installed.
     assert agent.version
     budget = Budget(config.stash[OUT], usd=config.getoption("--otval-budget-usd") or None)
-    for model in sorted(models):
-        EndpointChat(model, section_for(profile, model, str(config.getoption("--otval-base-url"))), budget)
-    return sorted(models)
+    base_url = str(config.getoption("--otval-base-url"))
+    sections = {model: section_for(profile, model, base_url) for model in sorted(models)}
+    for model, section in sections.items():
+        EndpointChat(model, section, budget)
+    return sections

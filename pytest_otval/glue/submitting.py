@@ -94,11 +94,12 @@ def _submit(session: pytest.Session) -> None:
 
 def _request(config: pytest.Config, profile: Profile, chosen: Submission) -> Request:
     """Return what is asked of Slurm, and what jobs are told. Raises OtvalUsageError."""
-    names = tuple(require_models(config, profile))
+    sections = require_models(config, profile)
+    keys = sorted({section.key_variable for section in sections.values()} - {""})
     plugins = [name for name in config.option.plugins if not name.startswith("no:") and name != "pytester"]
     request = make_request(profile, chosen.partition, chosen.cpus, chosen.time, plugins)
     tokens, usd = config.getoption("--otval-budget-tokens"), config.getoption("--otval-budget-usd")
-    models = Models(names, str(config.getoption("--otval-base-url")), tokens, usd)
+    models = Models(tuple(sections), str(config.getoption("--otval-base-url")), tokens, usd, tuple(keys))
     return replace(request, by_contract=config.stash[PLAN].contract is not None, models=models)
 
 

@@ -29,6 +29,7 @@ def site(shared_site):
             inner(process).kill()
             process.communicate()
     shared_site.processes.clear()
+    shared_site.variables.clear()
     for name in shared_site.root.glob("*.began"):
         name.with_suffix(".go").touch()
         name.unlink()

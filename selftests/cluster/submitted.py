@@ -43,6 +43,8 @@ class Site:
     slurm: LocalSlurm
     root: Path
     processes: list[subprocess.Popen[str]] = field(default_factory=list)
+    variables: dict[str, str] = field(default_factory=dict)
+    """Further ones of the user's shell."""
 
     @classmethod
     def make(cls, slurm: LocalSlurm, name: str) -> Site:
@@ -61,6 +63,7 @@ class Site:
             "OT_CLUSTER": PROFILE,
             "PYTHONPATH": str(self.root / "plugins"),
             "PY_COLORS": "0",
+            **self.variables,
         }
 
     def own(self) -> None:

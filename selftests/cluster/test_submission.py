@@ -82,7 +82,7 @@ def test_the_lesser_of_array_and_queue_bounds_the_shards():
 
 def test_a_request_is_read_as_it_was_written(tmp_path):
     request = make_request(load_profile("helma", REPOSITORY), plugins=["my_plugin"])
-    request = replace(request, models=Models(("m",), "http://host/v1", 7, 0.5))
+    request = replace(request, models=Models(("m",), "http://host/v1", 7, 0.5, ("A_KEY",)))
     write_request(tmp_path, request)
     assert read_request(tmp_path) == request
     with pytest.raises(OtvalUsageError, match="was not submitted"):
@@ -132,6 +132,21 @@ def test_sbatch_does_not_see_the_job_in_which_this_runs(tmp_path, sbatch, monkey
     assert "SLURM_JOB_ID" not in seen and "SBATCH_EXPORT" not in seen
     assert (seen["SLURM_CONF"], seen["SBATCH_ACCOUNT"]) == ("/c", "a")
     assert os.environ["SLURM_JOB_ID"] == "3"
+
+
+def test_keys_reach_sbatch_by_their_names_alone(tmp_path, sbatch, monkeypatch):
+    sbatch(f'cat "$@" >{tmp_path}/script; echo "$@" >>{tmp_path}/script; echo Submitted batch job 1')
+    request = replace(REQUEST, models=Models(key_variables=("A_KEY", "B_KEY")))
+    monkeypatch.setenv("A_KEY", "sk-secret-of-a")
+    with pytest.raises(OtvalUsageError, match="B_KEY is not set"):
+        submit(tmp_path, request, [Element(0)])
+    assert not (tmp_path / "script").exists() and not arrays_of(tmp_path)
+    monkeypatch.setenv("B_KEY", "sk-secret-of-b")
+    submit(tmp_path, request, [Element(0)])
+    assert "#SBATCH --export=A_KEY,B_KEY\n" in (tmp_path / "script").read_text()
+    assert "A_KEY=sk-secret-of-a\n" in (tmp_path / "environment").read_text()
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "environment"]
+    assert not [path for path in written if "sk-secret" in path.read_text()]
 
 
 def test_what_sbatch_refuses_is_told_in_its_words_and_leaves_no_array(tmp_path, sbatch):

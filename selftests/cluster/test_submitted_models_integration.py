@@ -1,5 +1,8 @@
 """Attempts of models in jobs of a real Slurm: budgets, addresses and keys reach them, and nothing counts twice."""
 
+import os
+
+import psutil
 import pytest
 
 from pytest_otval.llm.budget import FOLDER, Budget
@@ -58,6 +61,42 @@ def test_a_budget_is_of_all_jobs_and_a_larger_one_lets_the_run_go_on(site, run, 
     assert all([line["class"] for line in lines].count("expected") == 1 for lines in found.values())
     assert sum(map(len, found.values())) == len(first) + 12 - first.count("expected")
     assert Budget(run).spent().answers == spent.answers + 3 * (12 - first.count("expected"))
+
+
+KEY = "sk-secret-0123456789abcdef"
+
+
+def test_a_key_reaches_jobs_and_is_seen_nowhere(site, run, image, policies):
+    site.real_dataset(("answer-file",), image.files)
+    profile = site.profile("models", 'image_sources = ["bootstrap"]\n')
+    with Running(policies("sleep 5", SOLVE)) as server:
+        with (site.root / "clusters" / f"{profile}.toml").open("a") as file:
+            file.write(f'\n[models.solves]\nbase_url = "{server.url}"\nkey_variable = "SITE_API_KEY"\n')
+        words = (*ALL, *TEACH, f"--otval-cluster={profile}")
+        missing = ended(site.submit(run, *words, stub=False, profile=profile))
+        assert missing.status == 4 and "SITE_API_KEY is not set" in missing.errors
+
+        site.variables["SITE_API_KEY"] = KEY
+        front = site.submit(run, *words, stub=False, profile=profile)
+        site.slurm.until(lambda: server.asked()["requests"] or front.poll() is not None)
+        said = [site.slurm.run(*words).stdout for words in _questions(site.job(run))]
+        lines = [process.info["cmdline"] or [""] for process in psutil.process_iter(["cmdline"])]
+        outcome = ended(front)
+        assert outcome.status == 0, outcome.output + outcome.errors
+        assert server.asked()["headers"]["authorization"] == f"Bearer {KEY}"
+    assert "--export=SITE_API_KEY\n" in said[-1]
+    # runuser is the test's own way to the user.
+    shown = [" ".join(words) for words in lines if words[0] != "runuser"]
+    assert not [text for text in (*said, *shown, outcome.output, outcome.errors) if KEY in text]
+    logs = [path for path in (site.slurm.folder / "log").iterdir() if os.access(path, os.R_OK)]
+    kept = [path for path in (*run.rglob("*"), *logs) if path.is_file()]
+    assert kept and not [path for path in kept if KEY.encode() in path.read_bytes()]
+
+
+def _questions(job):
+    """What a user of the cluster may ask about a job."""
+    batch_script = ("scontrol", "write", "batch_script", f"{job}_0", "-")
+    return ("scontrol", "show", "job", "-dd", job), ("squeue", "-j", job, "-o", "%all"), batch_script
 
 
 @pytest.mark.slow

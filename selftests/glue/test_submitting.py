@@ -84,6 +84,34 @@ def test_jobs_are_told_of_models(site):
     assert read_request(site.runs[-1]).models.options() == list(words)
 
 
+KEYED = """
+[models.m]
+base_url = "http://host/v1"
+key_variable = "SITE_API_KEY"
+[models.other]
+base_url = "http://host/v1"
+key_variable = "OTHER_API_KEY"
+"""
+
+
+def test_keys_of_the_models_that_are_asked_go_to_jobs(site, monkeypatch):
+    site.dataset()
+    with (site.root / "clusters" / "localslurm.toml").open("a") as file:
+        file.write(KEYED)
+    words = ("datasets/demo", "-m", "teacher", "--otval-teacher=m", "--otval-agent=tools")
+    monkeypatch.delenv("SITE_API_KEY", raising=False)
+    assert dry(site, *words).refusal.startswith("SITE_API_KEY is not set")
+    monkeypatch.setenv("SITE_API_KEY", "sk-secret-of-the-site")
+    assert dry(site, *words).status == 0
+    run = site.runs[-1]
+    assert read_request(run).models.key_variables == ("SITE_API_KEY",)
+    assert "#SBATCH --export=SITE_API_KEY\n" in (run / "submission.sh").read_text()
+    assert not [path for path in run.rglob("*") if path.is_file() and "sk-secret" in path.read_text()]
+    # It goes to no other address.
+    assert dry(site, *words, "--otval-base-url=http://other/v1").status == 0
+    assert read_request(site.runs[-1]).models.key_variables == ()
+
+
 @pytest.mark.parametrize("name", ["a,b", "50%", "with space", "a\x1b[31m", "$(touch x)"])
 def test_run_folders_that_slurm_would_read_otherwise_are_refused(site, name):
     site.dataset()
