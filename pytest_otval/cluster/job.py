@@ -20,6 +20,9 @@ from types import FrameType
 from typing import Any
 
 from pytest_otval.cluster.bootstrap import FAILED
+from pytest_otval.cluster.job_profile import set_addresses
+from pytest_otval.cluster.job_pytest import CONTRACT, command, environment, without_traces
+from pytest_otval.cluster.job_servers import Servers
 from pytest_otval.cluster.journal import Fault, answered, attempt_name
 from pytest_otval.cluster.request import Request, read_request
 from pytest_otval.cluster.shards import read_plan, write_plan
@@ -29,9 +32,8 @@ from pytest_otval.cluster.staging import StagingError, copy_images, make_workspa
 from pytest_otval.cluster.submission import Element, arrays_of, read_array, resumed_at
 from pytest_otval.contract.file import read_contract
 from pytest_otval.core import Conclusion, OtvalUsageError
-from pytest_otval.profile import Profile, load_profile
+from pytest_otval.profile import load_profile
 
-CONTRACT = "contract.json"
 STOPPED = "stopped"
 """The file of a run folder that lets a run start no more items; see ``glue.stop``."""
 
@@ -89,9 +91,11 @@ class Job:
     signals: Signals = field(default_factory=Signals)
     began: float = field(default_factory=time.time)
     spending: Spending = field(init=False)
+    servers: Servers = field(init=False)
 
     def __post_init__(self) -> None:
         self.spending = Spending(self.out, self.run, self.request.models)
+        self.servers = Servers(self.folder)
 
     @property
     def out(self) -> Path:
@@ -109,6 +113,7 @@ class Job:
         finally:
             shipper.close()
             self.spending.close()
+            self.servers.end()
         if end.why:
             print(f"otval: {self.node}: {end.why}", file=sys.stderr, flush=True)
         if end.again:
@@ -127,11 +132,12 @@ class Job:
                 return End(f"{spent}: {len(numbers)} items are left")
             self._ship(shipper)
             self._make_ready(numbers)
+            self._serve()
         except (StagingError, OtvalUsageError, Conclusion, OSError) as error:
             return End(f"the node could not be made ready: {error}", "node", FAILED)
         if self.signals.terminated:
             return End("it was ended by Slurm before it ran anything", "slurm", TERMINATED)
-        status = self._pytest(shipper)
+        status = 0 if self.servers.fault() else self._pytest(shipper)
         left = len(self._left())
         return End() if not left else self._end(status, left, left < len(numbers))
 
@@ -139,6 +145,9 @@ class Job:
         """Say why items are left; ``progress``: whether there were more when it began."""
         if self.signals.terminated:
             return End(f"it was ended by Slurm: {left} items are left", "slurm", TERMINATED)
+        if fault := self.servers.fault():
+            sys.stderr.write(self.servers.last_words())
+            return End(f"{fault}: {left} items are left", "server", 1)
         if status < 0:
             killer = signal.Signals(-status).name
             return End(f"pytest was killed by {killer}: {left} items are left", "item", 128 - status)
@@ -166,7 +175,7 @@ class Job:
         make_workspace(staging, workspace)
         (self.folder / "scratch").mkdir()
         profile = load_profile(self.request.profile, workspace)
-        os.environ.update(self._environment(profile))
+        os.environ.update(environment(self.folder, self.request, profile, staging.models))
         wanted, items = set(numbers), read_contract(self.run / CONTRACT).items()
         keys = dict.fromkeys(key for number, item in enumerate(items) if number in wanted for key in item.images)
         copy_images(keys, Path(staging.images), profile)
@@ -175,44 +184,21 @@ class Job:
         plan[self.element.shard] = list(numbers)
         write_plan(self.folder, plan)
 
-    def _environment(self, profile: Profile) -> dict[str, str]:
-        slurm = profile.slurm
-        proxy = dict(slurm.proxy_env) if slurm is not None and slurm.job_network == "proxy" else {}
-        return {
-            **proxy,
-            "PATH": f"{self.folder}/env/bin:{os.environ.get('PATH', '/usr/local/bin:/usr/bin:/bin')}",
-            "OT_WORKSPACE": str(self.folder / "ws"),
-            "OT_CLUSTER": self.request.profile,
-            "OT_RUNTIME_CACHE": str(self.folder / "ws" / "runtimes"),
-            "OT_SCRATCH": str(self.folder / "scratch"),
-        }
-
-    def _command(self) -> list[str]:
-        shard = f"{self.element.shard + 1}/{len(read_plan(self.run))}"
-        contract = str(self.folder / CONTRACT)
-        return [
-            str(self.folder / "env" / "bin" / "pytest"),
-            f"--otval-contract={contract}",
-            f"--otval-shard={shard}",
-            f"--otval-out={self.out}",
-            f"--otval-cluster={self.request.profile}",
-            f"--rootdir={self.folder / 'ws'}",
-            "-n",
-            str(self.request.cpus),
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            *self.request.models.options(),
-            *(word for name in self.request.plugins for word in ("-p", name)),
-        ]
+    def _serve(self) -> None:
+        """Serve models, and tell pytest where; why one is not there, the servers tell. Raises OSError."""
+        models = self.request.models.served
+        urls = self.servers.start(models, without_traces(os.environ), lambda: self.signals.terminated)
+        if models and all(urls.values()):
+            set_addresses(self.folder / "ws" / "clusters" / f"{self.request.profile}.toml", urls)
 
     def _pytest(self, shipper: Shipper) -> int:
         """Run pytest to its end and ship what it answers; return its exit status, negative for a signal."""
+        shard = f"{self.element.shard + 1}/{len(read_plan(self.run))}"
         with self._errors.open("wb") as errors:
             child = subprocess.Popen(
-                self._command(),
+                command(self.folder, self.request, shard, self.out),
                 cwd=self.folder / "ws",
-                env=_without_traces(os.environ),
+                env=without_traces(os.environ),
                 stdin=subprocess.DEVNULL,
                 stderr=errors,
             )
@@ -221,7 +207,7 @@ class Job:
                 child.wait(SHIP_SECONDS)
             if self._must_stop():
                 (self.out / STOPPED).touch()
-            if self.signals.terminated and child.poll() is None:
+            if (self.signals.terminated or self.servers.fault()) and child.poll() is None:
                 child.terminate()
             self._ship(shipper)
             if child.poll() is not None:
@@ -252,12 +238,6 @@ class Job:
         """Let Slurm start the job once more for what is left; where that fails, who looks at the run next does so."""
         with suppress(OSError, subprocess.SubprocessError):
             subprocess.run(["scontrol", "requeue", self.name], timeout=60, check=True)
-
-
-def _without_traces(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of pytest: nothing of the shell that submitted, or of another pytest, decides there."""
-    traces = ("PYTEST_", "COV_", "COVERAGE_", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "SLURM_EXPORT_ENV")
-    return {name: value for name, value in environment.items() if not name.startswith(traces)}
 
 
 def job_of_environment(run: Path, array: int, folder: Path, environment: Mapping[str, str]) -> Job:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,15 @@ def write_job_profile(run: Path, profile: Profile) -> Path:
     file.parent.mkdir(exist_ok=True)
     write_whole(file, tomlkit.dumps(values).encode())
     return file
+
+
+def set_addresses(file: Path, urls: Mapping[str, str]) -> None:
+    """Write into a job's own copy of the profile where its servers are, by model. Raises OSError."""
+    values = tomlkit.parse(file.read_text(encoding="utf-8")).unwrap()
+    for name, url in urls.items():
+        values["models"][name]["base_url"] = url
+        del values["models"][name]["serve"]
+    write_whole(file, tomlkit.dumps(values).encode())
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

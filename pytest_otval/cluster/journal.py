@@ -22,8 +22,9 @@ from typing import Any, Literal
 from pytest_otval.core import Verdict
 from pytest_otval.ledger import SCHEMA
 
-Fault = Literal["", "slurm", "node", "item"]
-"""Whose fault an end is: nobody's, Slurm's (it may begin again anywhere), the node's, or that of an item it ran."""
+Fault = Literal["", "slurm", "node", "item", "server"]
+"""Whose fault an end is: nobody's, Slurm's (it may begin again anywhere), the node's, that of an item it ran, or of a
+server of a model in the job."""
 
 WATCHER = "watch"
 """The ledger's writer that gives up items, before a run went on for the first time."""
@@ -148,7 +149,7 @@ def _note(attempt: Attempt, kind: Any, line: dict[str, Any]) -> None:
     elif kind == "shard" and line.get("event") == "ended":
         fault = line.get("fault", "")
         attempt.ended, attempt.why = True, str(line.get("why", ""))
-        attempt.fault = fault if fault in ("slurm", "node", "item") else ""
+        attempt.fault = fault if fault in ("slurm", "node", "item", "server") else ""
 
 
 def answered(run: Path, shard: int, since: int = 0) -> set[str]:

@@ -86,7 +86,7 @@ def serve(arguments: argparse.Namespace) -> int:
         raise OtvalUsageError(f"{gpus} GPUs are asked for, and this node has {len(node_gpus())}: see --gpus")
     models, node = Workspace.from_environment().models, scratch(profile.scratch.path)
     weights = find_weights(models, section.repository or "", section.revision)
-    need = Need(section.serve.cpus, section.serve.memory_mb, gpus)
+    need = Need(section.serve.cpus, section.serve.memory_mb, gpus, lasting=True)
     with Admission(node, node_budget(profile.budget)).grant(need) as grant:
         folder = _folder(profile, models, node, weights)
         devices = [gpu.uuid or str(gpu.minor) for gpu in grant.gpus]

@@ -89,6 +89,7 @@ def make_staging(
             tuple(_runtimes(contract, workspace.runtimes)),
             os.path.realpath(workspace.images),
             packed(write_job_profile(run, profile)),
+            os.path.realpath(workspace.models),
         )
     except OSError as error:
         raise OtvalUsageError(f"{run} cannot be filled: {error.strerror or error}") from None

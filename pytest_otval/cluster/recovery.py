@@ -103,7 +103,7 @@ def recover(past: Past, missing: Sequence[int], ids: Sequence[str], plan: Sequen
             )
         elif tries.count >= TRIES:
             given_up.append(
-                GivenUp(number, "killed", f"{tries.count} jobs one after the other answered nothing: {tries.why}")
+                GivenUp(number, tries.reason, f"{tries.count} jobs one after the other answered nothing: {tries.why}")
             )
         elif suspect:
             elements.append(Element(shard, (number,), alone=True))
@@ -132,6 +132,8 @@ def _kills(past: Past, over: Sequence[Attempt], missing: Set[str]) -> tuple[Coun
 class _Tries:
     count: int = 0
     why: str = ""
+    reason: str = "killed"
+    """Class of the answer where there are too many."""
 
 
 def _fruitless(past: Past, over: Sequence[Attempt]) -> dict[tuple[int, int | None], _Tries]:
@@ -139,10 +141,13 @@ def _fruitless(past: Past, over: Sequence[Attempt]) -> dict[tuple[int, int | Non
     answers: Counter[Place] = Counter()
     why = {place: one.why for place, one in past.silent.items()}
     suspected: set[Place] = set()
+    unserved: set[Place] = set()
     for attempt in over:
         place = attempt.place
         answers[place] += attempt.answers
         why[place] = attempt.why or f"it was killed on {attempt.node or 'its node'}"
+        if attempt.fault == "server":
+            unserved.add(place)
         if not attempt.ended or attempt.fault == "item":
             # What it ran then counts as killing jobs.
             suspected |= {place} if attempt.started else set()
@@ -158,6 +163,7 @@ def _fruitless(past: Past, over: Sequence[Attempt]) -> dict[tuple[int, int | Non
             elif place not in suspected:
                 found[key].count += 1
                 found[key].why = why.get(place, "Slurm does not know it any more")
+                found[key].reason = "endpoint-failed" if place in unserved else "killed"
     return found
 
 
@@ -166,8 +172,8 @@ def bad_nodes(past: Past, over: Sequence[Attempt]) -> tuple[str, ...]:
     killed: dict[str, set[int]] = defaultdict(set)
     blamed: dict[str, Counter[int]] = defaultdict(Counter)
     for attempt in over:
-        if not attempt.ended:
-            # By an item or by the node: jobs of several shards tell.
+        if not attempt.ended or attempt.fault == "server":
+            # By an item, by what serves models, or by the node: jobs of several shards tell.
             killed[attempt.node].add(attempt.shard)
         elif attempt.fault == "node":
             blamed[attempt.node][attempt.shard] += 1

@@ -33,6 +33,8 @@ class Models:
     budget_usd: float = 0.0
     key_variables: tuple[str, ...] = ()
     """Of the shell that submits, whose values jobs get. Only names are ever written down."""
+    served: tuple[str, ...] = ()
+    """Those that each job serves to its own attempts."""
 
     def options(self) -> list[str]:
         """Return the options that tell pytest."""
@@ -42,6 +44,9 @@ class Models:
             "--otval-budget-usd": self.budget_usd,
         }
         return [f"{option}={value}" for option, value in given.items() if value]
+
+
+NO_MODELS = Models()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class Request:
     """What ``-p`` names: modules that jobs load, too."""
     by_contract: bool = False
     """Whether the user gave a contract, which then is to be kept."""
-    models: Models = Models()
+    models: Models = NO_MODELS
 
     @property
     def item_seconds(self) -> int:
@@ -78,7 +83,12 @@ class Request:
 
 
 def make_request(
-    profile: Profile, partition: str = "", cpus: int = 0, time: str = "", plugins: Sequence[str] = ()
+    profile: Profile,
+    partition: str = "",
+    cpus: int = 0,
+    time: str = "",
+    plugins: Sequence[str] = (),
+    models: Models = NO_MODELS,
 ) -> Request:
     """Return the request for a partition; what is empty or 0 is chosen here.
 
@@ -88,7 +98,9 @@ def make_request(
     if slurm is None:
         raise OtvalUsageError(f"the profile {profile.name!r} has no [slurm]: it is no cluster to submit to")
     name, section = slurm.choose(partition)
-    cpus = _cpus(name, section, cpus)
+    serving = [profile.models[model].serve for model in models.served]
+    gpus = sum(one.gpus for one in serving)
+    cpus = _cpus(name, section, cpus, gpus, sum(one.cpus for one in serving))
     seconds = _seconds(name, section, time, slurm.signal_seconds)
     share = None if section.memory_mb is None else section.memory_mb * cpus // section.cores
     return Request(
@@ -100,10 +112,11 @@ def make_request(
         share,
         slurm.account,
         slurm.qos,
-        _gres(section, cpus),
+        _gres(name, section, cpus, gpus),
         dict(slurm.options),
         tuple(site_shell(profile).splitlines()),
         tuple(plugins),
+        models=models,
     )
 
 
@@ -114,9 +127,13 @@ def limits(profile: Profile, request: Request) -> Limits:
     return Limits(request.cpus, request.item_seconds, most)
 
 
-def _cpus(name: str, section: PartitionSection, cpus: int) -> int:
+def _cpus(name: str, section: PartitionSection, cpus: int, gpus: int, taken: int) -> int:
+    """Return the cores of a job; servers of models have GPUs, and take cores of it."""
     multiple = section.core_multiple
-    chosen = cpus or section.cores_per_gpu or multiple
+    least = math.ceil((taken + 1) / multiple) * multiple
+    chosen = cpus or max((section.cores_per_gpu or multiple) * max(1, gpus), least)
+    if chosen <= taken:
+        raise OtvalUsageError(f"--otval-cpus {chosen}: servers of models take {taken}, and attempts need more")
     if chosen % multiple or chosen > section.cores:
         raise OtvalUsageError(
             f"--otval-cpus {chosen}: jobs of the partition {name} have a multiple of {multiple} cores, "
@@ -143,11 +160,14 @@ def _seconds(name: str, section: PartitionSection, time: str, signal_seconds: in
     return math.ceil(seconds / 60) * 60
 
 
-def _gres(section: PartitionSection, cpus: int) -> str:
+def _gres(name: str, section: PartitionSection, cpus: int, gpus: int) -> str:
+    if gpus > section.gpus or (gpus and not section.gres):
+        words = f"models that jobs serve need {gpus} GPUs, and nodes of the partition {name} have {section.gpus}"
+        raise OtvalUsageError(f"{words}: choose another --otval-partition")
     if not section.gres:
         return ""
     count = math.ceil(cpus / section.cores_per_gpu) if section.cores_per_gpu else 1
-    return f"{section.gres}:{count}"
+    return f"{section.gres}:{max(count, gpus)}"
 
 
 def _models(values: Mapping[str, Any]) -> Models:

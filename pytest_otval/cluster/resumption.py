@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from pytest_otval.cluster.job import CONTRACT, STOPPED
+from pytest_otval.cluster.job import STOPPED
+from pytest_otval.cluster.job_pytest import CONTRACT
 from pytest_otval.cluster.journal import Journal
 from pytest_otval.cluster.preparing import PACKED
 from pytest_otval.cluster.request import read_request

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pytest_otval.cluster.job import CONTRACT
+from pytest_otval.cluster.job_pytest import CONTRACT
 from pytest_otval.cluster.request import read_request
 from pytest_otval.cluster.states import SlurmUnreachableError
 from pytest_otval.cluster.watch import Watch, cancel, state_line

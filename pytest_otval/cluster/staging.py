@@ -40,6 +40,8 @@ class Staging:
     images: str
     """The shared image store."""
     profile: Packed
+    models: str = ""
+    """Where weights are that jobs serve."""
 
     @property
     def bytes(self) -> int:
@@ -63,6 +65,7 @@ def read_staging(run: Path) -> Staging:
             tuple(Packed(**one) for one in values["runtimes"]),
             str(values["images"]),
             Packed(**values["profile"]),
+            str(values.get("models", "")),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise OtvalUsageError(f"{run} was not submitted: it has no {FILE} that can be read") from None

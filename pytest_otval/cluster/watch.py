@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_otval.cluster import states, submission
-from pytest_otval.cluster.job import CONTRACT
+from pytest_otval.cluster.job_pytest import CONTRACT
 from pytest_otval.cluster.journal import Journal, watcher_name
 from pytest_otval.cluster.recovery import GivenUp, Past, Place, Silent, recover
 from pytest_otval.cluster.request import read_request

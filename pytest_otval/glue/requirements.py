@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_otval.core import Conclusion
+from pytest_otval.core import Conclusion, OtvalUsageError, printable
 from pytest_otval.glue import extensions
 from pytest_otval.glue.plan import OUT, PLAN
 
@@ -50,5 +50,20 @@ def require_models(config: pytest.Config, profile: Profile) -> dict[str, ModelSe
     base_url = str(config.getoption("--otval-base-url"))
     sections = {model: section_for(profile, model, base_url) for model in sorted(models)}
     for model, section in sections.items():
+        if section.serve.in_job and not section.base_url:
+            _require_served(config, model, section)
+            # Where it will be is known in the job.
+            section = section.model_copy(update={"base_url": "http://localhost/v1"})
         EndpointChat(model, section, budget)
     return sections
+
+
+def _require_served(config: pytest.Config, model: str, section: ModelSection) -> None:
+    """Raise OtvalUsageError where no job serves a model, or none could, since its weights are not here."""
+    from pytest_otval.llm.weights import find_weights
+    from pytest_otval.workspace import Workspace
+
+    if not config.getoption("--otval-submit"):
+        words = "is served by the jobs of --otval-submit alone: here start `models serve`, and give --otval-base-url"
+        raise OtvalUsageError(f"the model {printable(model)} {words}")
+    find_weights(Workspace.from_environment().models, section.repository or model, section.revision)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_otval.cluster import preflight, submission
-from pytest_otval.cluster.job import CONTRACT
+from pytest_otval.cluster.job_pytest import CONTRACT
 from pytest_otval.cluster.preparing import make_images, make_staging, works
 from pytest_otval.cluster.request import Models, Request, limits, make_request, write_request
 from pytest_otval.cluster.resumption import reopen, require_resumable
@@ -76,6 +76,8 @@ def _submit(session: pytest.Session) -> None:
     profile = load_profile(chosen.profile, config.rootpath)
     request = _request(config, profile, chosen)
     preflight.require_visible(profile, request.partition, run)
+    if request.models.served:
+        preflight.require_visible(profile, request.partition, Workspace.from_environment().models)
     if resumes:
         elements = reopen(run)
     else:
@@ -97,10 +99,12 @@ def _request(config: pytest.Config, profile: Profile, chosen: Submission) -> Req
     sections = require_models(config, profile)
     keys = sorted({section.key_variable for section in sections.values()} - {""})
     plugins = [name for name in config.option.plugins if not name.startswith("no:") and name != "pytester"]
-    request = make_request(profile, chosen.partition, chosen.cpus, chosen.time, plugins)
     tokens, usd = config.getoption("--otval-budget-tokens"), config.getoption("--otval-budget-usd")
-    models = Models(tuple(sections), str(config.getoption("--otval-base-url")), tokens, usd, tuple(keys))
-    return replace(request, by_contract=config.stash[PLAN].contract is not None, models=models)
+    served = [name for name, section in sections.items() if section.serve.in_job and not section.base_url]
+    base_url = str(config.getoption("--otval-base-url"))
+    models = Models(tuple(sections), base_url, tokens, usd, tuple(keys), tuple(served))
+    request = make_request(profile, chosen.partition, chosen.cpus, chosen.time, plugins, models)
+    return replace(request, by_contract=config.stash[PLAN].contract is not None)
 
 
 def _send(

@@ -28,7 +28,7 @@ MISSES = 6
 END_SECONDS = 15.0
 """What it gets between SIGTERM and SIGKILL: vLLM frees the memory of its GPUs."""
 _LOG_BYTES = 4096
-_LAUNCH = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15); os.execvp(sys.argv[1], sys.argv[1:])"
+LAUNCH = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15); os.execvp(sys.argv[1], sys.argv[1:])"
 """Asks the kernel for a SIGTERM when whoever started it is gone (PR_SET_PDEATHSIG), and becomes the server."""
 
 
@@ -51,7 +51,7 @@ class Server:
             raise ServerError(f"there is no program {argv[0]} here: the profile's serve.command says how it is started")
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _LAUNCH, *argv],
+                [sys.executable, "-c", LAUNCH, *argv],
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -87,7 +87,9 @@ def find_weights(models: Path, repository: str, revision: str | None) -> Weights
         raise OtvalUsageError(f"{models} has {len(found)} revisions of {repository}: the profile's revision says which")
     if not found:
         state = "is not whole" if there else "is not there"
-        raise OtvalUsageError(f"{repository} {state} in {models}: run `python -m pytest_otval models download`")
+        raise OtvalUsageError(
+            f"{repository} {state} in {models}: run `python -m pytest_otval models download {repository}`"
+        )
     return found[0]
 
 

@@ -76,6 +76,8 @@ class ServeSection(Section):
     """What tasks on the node do not get as long as it runs: cores, MiB."""
     start_seconds: Count = 1800
     """After so long a server that is not ready counts as hung."""
+    in_job: bool = False
+    """Whether each job of a submitted run serves the model to its own attempts."""
 
 
 _REVISION = re.compile(r"[0-9a-f]{40}")
@@ -128,6 +130,14 @@ class ModelSection(Section):
     revision: Annotated[str, AfterValidator(_commit)] | None = None
     """Which commit of it."""
     serve: ServeSection = ServeSection()
+
+    @model_validator(mode="after")
+    def _one_place(self) -> ModelSection:
+        if self.base_url and self.serve.in_job:
+            raise ValueError(
+                "base_url says where the model is, and serve.in_job that each job has its own: leave one out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _both_prices(self) -> ModelSection:

@@ -41,6 +41,8 @@ class Need:
     """Models of which any will do; none: all."""
     share: int = 1
     """How many that say so may hold a core together, since they seldom use it."""
+    lasting: bool = False
+    """Whether it is held longer than others can wait, as for a server: to them the node has that much less."""
 
     @classmethod
     def of(cls, limits: Sequence[Limits], share: int = 1) -> Need:
@@ -104,12 +106,15 @@ class Admission:
 
     def _enter(self, need: Need) -> int:
         cores, memory, share = max(1, math.ceil(need.cpus)), need.memory_mb, need.share
-        if cores > len(self.budget.cores) or memory > self.budget.memory_mb:
-            # It may use up the node, so nothing else runs beside it.
-            cores, memory, share = len(self.budget.cores), self.budget.memory_mb, 1
         me = os.getpid()
         with self._pool.changed() as state:
-            entry = Entry(state.next_ticket, me, start_ticks(me), cores, memory, need.gpus, share)
+            lasting = [entry for entry in state.entries if entry.lasting]
+            most_cores = max(1, len(self.budget.cores) - sum(entry.cores for entry in lasting))
+            most_memory = max(0, self.budget.memory_mb - sum(entry.memory_mb for entry in lasting))
+            if cores > most_cores or memory > most_memory:
+                # It may use up the node, so nothing else runs beside it.
+                cores, memory, share = most_cores, most_memory, 1
+            entry = Entry(state.next_ticket, me, start_ticks(me), cores, memory, need.gpus, share, need.lasting)
             state.entries.append(entry)
             state.next_ticket += 1
         return entry.ticket

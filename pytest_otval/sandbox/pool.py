@@ -33,6 +33,8 @@ class Entry:
     gpus: int
     share: int = 1
     """How many that say so may hold a core together."""
+    lasting: bool = False
+    """Whether nobody should wait for its end."""
     granted: bool = False
     held_cores: list[int] = field(default_factory=list)
     held_gpus: list[int] = field(default_factory=list)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_otval.cluster import job as job_module
+from selftests.cluster.nodes import Node
 from selftests.cluster.submitted import Site, inner
 
 _numbers = itertools.count()
@@ -43,3 +45,10 @@ def site(shared_site):
 @pytest.fixture
 def run(site):
     return site.run(f"run{next(_numbers)}")
+
+
+@pytest.fixture
+def node(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    monkeypatch.setattr(job_module, "SHIP_SECONDS", 0.05)
+    return Node(tmp_path)

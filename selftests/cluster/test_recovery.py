@@ -1,7 +1,7 @@
 """Which items are submitted again, which run alone, which are given up."""
 
 from pytest_otval.cluster.journal import Attempt
-from pytest_otval.cluster.recovery import KILLS, TRIES, Past, Silent, recover
+from pytest_otval.cluster.recovery import KILLS, TRIES, GivenUp, Past, Silent, recover
 from pytest_otval.cluster.submission import Array, Element
 from pytest_otval.core import node_id
 
@@ -73,6 +73,17 @@ def test_jobs_that_answer_nothing_are_not_submitted_for_ever():
     assert plan.elements == ()
     assert {(one.item, one.reason) for one in plan.given_up} == {(0, "killed"), (1, "killed"), (2, "killed")}
     assert "disk full" in plan.given_up[0].headline
+
+
+def test_where_no_server_of_a_model_lasts_its_attempts_end_as_errors():
+    lives = [attempt(n, 0, [0], ended=True, fault="server", why="it hangs") for n in range(TRIES)]
+    past = Past(arrays(*[[Element(0)]] * TRIES), lives, set())
+    plan = decide(past, [0, 1])
+    headline = "3 jobs one after the other answered nothing: it hangs"
+    assert plan.given_up == tuple(GivenUp(item, "endpoint-failed", headline) for item in (0, 1))
+    assert plan.elements == () and plan.exclude == (), "the same shard's tell nothing of the node"
+    lives = [attempt(0, n, [n], shard=n, ended=True, fault="server") for n in range(3)]
+    assert recover(Past(arrays(map(Element, range(3))), lives, set()), [0], IDS, [[0], [1], [2]]).exclude == ("n1",)
 
 
 def test_a_job_that_got_further_gives_the_next_ones_new_tries():

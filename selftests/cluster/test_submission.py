@@ -45,6 +45,28 @@ def test_what_is_not_chosen_is_as_little_as_may_be():
     assert make_request(profile(gres="gpu:x", cores_per_gpu=32, core_multiple=1)).gres == "gpu:x:1"
 
 
+SERVED = {"big": {"serve": {"in_job": True, "gpus": 4, "cpus": 8}}, "small": {"serve": {"in_job": True, "gpus": 1}}}
+
+
+def test_jobs_that_serve_models_have_gpus_for_them_and_cores_to_spare():
+    section = {"cores": 128, "core_multiple": 1, "gpus": 8, "gres": "gpu:x", "cores_per_gpu": 16}
+    served = Models(served=("big", "small"))
+
+    def asked(cpus=0, models=served, **changes):
+        site = Profile.model_validate({**profile(**{**section, **changes}).model_dump(), "models": SERVED})
+        return make_request(site, cpus=cpus, models=models)
+
+    assert (asked().cpus, asked().gres) == (80, "gpu:x:5")
+    assert (asked(12).cpus, asked(12).gres) == (12, "gpu:x:5")
+    assert asked(128).gres == "gpu:x:8"
+    assert (asked(models=Models()).cpus, asked(models=Models()).gres) == (16, "gpu:x:1")
+    with pytest.raises(OtvalUsageError, match="--otval-cpus 9: servers of models take 9, and attempts need more"):
+        asked(9)
+    for changes in ({"gpus": 4}, {"gres": "", "cores_per_gpu": None}):
+        with pytest.raises(OtvalUsageError, match=r"need 5 GPUs, and nodes of the partition p have .*otval-partition"):
+            asked(**changes)
+
+
 def test_a_job_has_its_share_of_a_nodes_memory():
     assert make_request(profile(memory_mb=100_000), cpus=96).memory_mb == 100_000
     assert make_request(profile(memory_mb=100_000)).memory_mb == 50_000

@@ -1,12 +1,17 @@
 """Attempts of models in jobs of a real Slurm: budgets, addresses and keys reach them, and nothing counts twice."""
 
+import json
 import os
+import shutil
+from dataclasses import asdict
 
 import psutil
 import pytest
 
+from pytest_otval.ledger import read_ledger
 from pytest_otval.llm.budget import FOLDER, Budget
-from selftests.cluster.submitted import PYTEST, each_once, ended, results, shard_lines
+from pytest_otval.llm.weights import RECORD, Weights
+from selftests.cluster.submitted import PYTEST, REPOSITORY, each_once, ended, results, shard_lines
 from selftests.glue.conftest import ids
 from selftests.llm.server import Running
 
@@ -121,3 +126,98 @@ def test_attempts_of_models_on_a_node_that_loses_its_power(site, run, image, tmp
     assert outcome.status == 0, outcome.output + outcome.errors
     each_once(run, ids("answer-file", stages=[f"teacher[solves-{number}]" for number in range(6)]))
     assert {lines[0]["class"] for lines in results(run).values()} == {"expected"}
+
+
+@pytest.fixture
+def serving(site, image):
+    """Make a profile by which each job serves a model itself, with the tests' server."""
+    site.real_dataset(("answer-file",), image.files)
+    plugins = site.root / "plugins"
+    (plugins / "selftests" / "llm").mkdir(parents=True, exist_ok=True)
+    for name in ("server", "policies"):
+        shutil.copy(REPOSITORY / "selftests" / "llm" / f"{name}.py", plugins / "selftests" / "llm")
+    weights = Weights("org/m", "0" * 40, whole=True)
+    folder = site.root / "ws" / "models" / weights.name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / RECORD).write_text(json.dumps(asdict(weights)))
+
+    def make(*words):
+        """``words`` start the server; none: as they should."""
+        (site.root / "policies.toml").write_text(
+            f"[[tasks]]\ninstruction = 'product of 6 and 7'\ncommands = {['sleep 4', SOLVE]}\n"
+        )
+        well = ("env", f"PYTHONPATH={plugins}", "python", "-m", "selftests.llm.server", "--port", "{port}")
+        command = list(words or (*well, "--policies", str(site.root / "policies.toml")))
+        profile = site.profile("serving", 'image_sources = ["bootstrap"]\n')
+        with (site.root / "clusters" / f"{profile}.toml").open("a") as file:
+            file.write(f'\n[models.solves]\nrepository = "org/m"\n[models.solves.serve]\ncommand = {command}\n')
+            file.write("in_job = true\ngpus = 0\n")
+        site.own()
+        return profile
+
+    yield make
+    # The front is content with the last answer, and the job ends after it.
+    site.slurm.until(lambda: not _servers(site))
+
+
+def _servers(site):
+    lines = [(one, one.info["cmdline"] or []) for one in psutil.process_iter(["cmdline"])]
+    return [one for one, words in lines if str(site.root / "policies.toml") in words]
+
+
+def _kill_a_server(site, job):
+    _servers(site)[0].kill()
+
+
+def _cancel(site, job):
+    site.slurm.run("scancel", job)
+
+
+def _queue_again(site, job):
+    site.slurm.run("scontrol", "requeue", job)
+
+
+@pytest.mark.parametrize(
+    ("fault", "whose"),
+    [
+        (_kill_a_server, "server"),
+        pytest.param(_cancel, "slurm", marks=pytest.mark.slow),
+        pytest.param(_queue_again, "slurm", marks=pytest.mark.slow),
+    ],
+)
+def test_jobs_serve_their_model_and_what_was_tried_without_it_is_made_again(site, run, serving, fault, whose):
+    profile = serving()
+    words = (*ALL, *TEACH, "--otval-k=4", f"--otval-cluster={profile}")
+    front = site.submit(run, *words, stub=False, profile=profile)
+    site.slurm.until(lambda: len(_started(run)) >= 1 or front.poll() is not None)
+    assert _servers(site), ended(front)
+    fault(site, shard_lines(run, "began")[0]["job"])
+    outcome = ended(front)
+    assert outcome.status == 0, outcome.output + outcome.errors
+    each_once(run, attempts(4))
+    assert set(classes(run)) == {"expected"}
+    ends = [line for line in shard_lines(run, "ended") if line["fault"]]
+    assert [line["fault"] for line in ends] == [whose]
+    assert whose != "server" or ends[0]["why"].startswith("the server of solves: it was killed by signal 9: ")
+
+
+def _started(run):
+    return [line["id"] for line in read_ledger(run) if line["kind"] == "started"]
+
+
+@pytest.mark.slow
+def test_where_no_server_comes_up_nothing_is_scored_and_the_run_goes_on_once_one_does(site, run, serving):
+    profile = serving("sh", "-c", "echo no memory left on the device; exit 3")
+    words = (*ALL, *TEACH, "--otval-shards=1", "--otval-k=3", f"--otval-cluster={profile}")
+    outcome = ended(site.submit(run, *words, stub=False, profile=profile))
+    assert outcome.status == 8, outcome.output + outcome.errors
+    each_once(run, attempts(3))
+    headline = "3 jobs one after the other answered nothing: the server of solves: it ended with status 3"
+    for (line,) in results(run).values():
+        assert (line["class"], line["score"]) == ("endpoint-failed", None) and line["headline"].startswith(headline)
+    assert any("no memory left on the device" in log.read_text() for log in (run / "logs").glob("*.out"))
+
+    serving()
+    again = ended(site.start(PYTEST, f"--otval-resume={run}"))
+    assert again.status == 0 and "3 passed" in again.lines[-1], again.output + again.errors
+    assert {lines[-1]["class"] for lines in results(run).values()} == {"expected"}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pytest_otval.cluster import states, submission, watch
-from pytest_otval.cluster.job import CONTRACT
+from pytest_otval.cluster.job_pytest import CONTRACT
 from pytest_otval.cluster.journal import answered
 from pytest_otval.cluster.request import Models, Request, write_request
 from pytest_otval.cluster.shards import write_plan

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from pytest_otval.cluster.watch import cancel
 from pytest_otval.contract.file import read_contract
 from pytest_otval.llm.budget import Budget
 from pytest_otval.llm.chat import Usage
+from pytest_otval.llm.weights import RECORD, Weights
 from selftests.glue.conftest import Outcome, ids
 
 pytest_plugins = ["pytester"]
@@ -110,6 +112,25 @@ def test_keys_of_the_models_that_are_asked_go_to_jobs(site, monkeypatch):
     # It goes to no other address.
     assert dry(site, *words, "--otval-base-url=http://other/v1").status == 0
     assert read_request(site.runs[-1]).models.key_variables == ()
+
+
+def test_models_that_jobs_serve(site):
+    site.dataset()
+    with (site.root / "clusters" / "localslurm.toml").open("a") as file:
+        file.write('[models.m]\nrepository = "org/m"\n[models.m.serve]\nin_job = true\ngpus = 0\n')
+    words = ("datasets/demo", "-m", "teacher", "--otval-teacher=m", "--otval-agent=tools")
+    refusal = dry(site, *words).refusal
+    assert "org/m is not there in" in refusal and "run `python -m pytest_otval models download org/m`" in refusal
+    assert "start `models serve`, and give" in site.run(*words, "--otval-cluster=localslurm").refusal
+    folder = site.workspace / "models" / f"org--m@{'0' * 40}"
+    folder.mkdir(parents=True)
+    (folder / RECORD).write_text(json.dumps(asdict(Weights("org/m", "0" * 40, whole=True))))
+    assert dry(site, *words).status == 0
+    request = read_request(site.runs[-1])
+    assert (request.models.served, request.cpus) == (("m",), 2)
+    # Where it is asked elsewhere, none does.
+    assert dry(site, *words, "--otval-base-url=http://host/v1").status == 0
+    assert read_request(site.runs[-1]).models.served == ()
 
 
 @pytest.mark.parametrize("name", ["a,b", "50%", "with space", "a\x1b[31m", "$(touch x)"])

@@ -171,6 +171,12 @@ def test_what_is_larger_than_the_node_gets_the_node(ask, tmp_path, need):
     alone.end()
 
 
+@pytest.mark.parametrize("need", [Need(4), Need(1, 950)])
+def test_beside_a_server_what_is_larger_gets_the_rest_of_the_node(ask, need):
+    with ask().grant(Need(1, 100, lasting=True)) as server, ask().grant(need) as grant:
+        assert not server.cores & grant.cores and len(grant.cores) == min(3, need.cpus)
+
+
 def test_a_grant_within_a_grant_is_the_outer_one(ask, tmp_path):
     admission = ask()
     with admission.grant(Need(4, 1000)) as outer:
