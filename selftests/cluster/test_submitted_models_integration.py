@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 from dataclasses import asdict
 
 import psutil
@@ -74,7 +75,7 @@ KEY = "sk-secret-0123456789abcdef"
 def test_a_key_reaches_jobs_and_is_seen_nowhere(site, run, image, policies):
     site.real_dataset(("answer-file",), image.files)
     profile = site.profile("models", 'image_sources = ["bootstrap"]\n')
-    with Running(policies("sleep 5", SOLVE)) as server:
+    with Running(policies(SOLVE)) as server:
         with (site.root / "clusters" / f"{profile}.toml").open("a") as file:
             file.write(f'\n[models.solves]\nbase_url = "{server.url}"\nkey_variable = "SITE_API_KEY"\n')
         words = (*ALL, *TEACH, f"--otval-cluster={profile}")
@@ -82,10 +83,13 @@ def test_a_key_reaches_jobs_and_is_seen_nowhere(site, run, image, policies):
         assert missing.status == 4 and "SITE_API_KEY is not set" in missing.errors
 
         site.variables["SITE_API_KEY"] = KEY
+        # As long as it answers nothing the job runs.
+        server.process.send_signal(signal.SIGSTOP)
         front = site.submit(run, *words, stub=False, profile=profile)
-        site.slurm.until(lambda: server.asked()["requests"] or front.poll() is not None)
+        site.slurm.until(lambda: _started(run) or front.poll() is not None)
         said = [site.slurm.run(*words).stdout for words in _questions(site.job(run))]
         lines = [process.info["cmdline"] or [""] for process in psutil.process_iter(["cmdline"])]
+        server.process.send_signal(signal.SIGCONT)
         outcome = ended(front)
         assert outcome.status == 0, outcome.output + outcome.errors
         assert server.asked()["headers"]["authorization"] == f"Bearer {KEY}"
@@ -134,6 +138,7 @@ def serving(site, image):
     site.real_dataset(("answer-file",), image.files)
     plugins = site.root / "plugins"
     (plugins / "selftests" / "llm").mkdir(parents=True, exist_ok=True)
+    (plugins / "held.py").write_text(HELD)
     for name in ("server", "policies"):
         shutil.copy(REPOSITORY / "selftests" / "llm" / f"{name}.py", plugins / "selftests" / "llm")
     weights = Weights("org/m", "0" * 40, whole=True)
@@ -144,10 +149,10 @@ def serving(site, image):
     def make(*words):
         """``words`` start the server; none: as they should."""
         (site.root / "policies.toml").write_text(
-            f"[[tasks]]\ninstruction = 'product of 6 and 7'\ncommands = {['sleep 4', SOLVE]}\n"
+            f"[[tasks]]\ninstruction = 'product of 6 and 7'\ncommands = {[SOLVE]}\n"
         )
-        well = ("env", f"PYTHONPATH={plugins}", "python", "-m", "selftests.llm.server", "--port", "{port}")
-        command = list(words or (*well, "--policies", str(site.root / "policies.toml")))
+        well = ("env", f"PYTHONPATH={plugins}", "python", str(plugins / "held.py"), str(site.root / "model.go"))
+        command = list(words or (*well, "--port", "{port}", "--policies", str(site.root / "policies.toml")))
         profile = site.profile("serving", 'image_sources = ["bootstrap"]\n')
         with (site.root / "clusters" / f"{profile}.toml").open("a") as file:
             file.write(f'\n[models.solves]\nrepository = "org/m"\n[models.solves.serve]\ncommand = {command}\n')
@@ -158,6 +163,22 @@ def serving(site, image):
     yield make
     # The front is content with the last answer, and the job ends after it.
     site.slurm.until(lambda: not _servers(site))
+
+
+HELD = """import sys, time
+from pathlib import Path
+from selftests.llm import server
+
+class Held(server.Handler):
+    def answer(self, *words):
+        while not Path(GO).exists():
+            time.sleep(0.1)
+        super().answer(*words)
+
+GO, server.Handler = sys.argv.pop(1), Held
+server.main()
+"""
+"""The tests' server, which answers once there is a file."""
 
 
 def _servers(site):
@@ -189,9 +210,10 @@ def test_jobs_serve_their_model_and_what_was_tried_without_it_is_made_again(site
     profile = serving()
     words = (*ALL, *TEACH, "--otval-k=4", f"--otval-cluster={profile}")
     front = site.submit(run, *words, stub=False, profile=profile)
-    site.slurm.until(lambda: len(_started(run)) >= 1 or front.poll() is not None)
+    site.slurm.until(lambda: _started(run) or front.poll() is not None)
     assert _servers(site), ended(front)
     fault(site, shard_lines(run, "began")[0]["job"])
+    site.let_go("model")
     outcome = ended(front)
     assert outcome.status == 0, outcome.output + outcome.errors
     each_once(run, attempts(4))
@@ -218,6 +240,7 @@ def test_where_no_server_comes_up_nothing_is_scored_and_the_run_goes_on_once_one
     assert any("no memory left on the device" in log.read_text() for log in (run / "logs").glob("*.out"))
 
     serving()
+    site.let_go("model")
     again = ended(site.start(PYTEST, f"--otval-resume={run}"))
     assert again.status == 0 and "3 passed" in again.lines[-1], again.output + again.errors
-    assert {lines[-1]["class"] for lines in results(run).values()} == {"expected"}
+    assert sorted(classes(run)) == ["endpoint-failed"] * 3 + ["expected"] * 3
