@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_otval.core import printable
 from pytest_otval.llm.serving import LAUNCH, POLL_SECONDS
 
 
@@ -37,7 +38,7 @@ class _One:
         lines = self.errors.read_text(errors="replace").strip().splitlines()
         said = lines[-1].removeprefix("error: ") if lines else f"`models serve` ended with status {status}"
         # What it says of its log goes with the node's folder.
-        return said.partition("; its output is in")[0]
+        return printable(said.partition("; its output is in")[0])
 
 
 class Servers:
