@@ -29,6 +29,7 @@ ORDER = (
     ("trial",),
     ("attacks",),
     ("llm",),
+    ("judge",),
     ("ledger",),
     ("evidence", "history"),
     ("stages",),
