@@ -32,7 +32,7 @@ from pytest_otval.glue.session import (
 from pytest_otval.glue.started import Started
 from pytest_otval.glue.stop import PassOver, Stop
 from pytest_otval.glue.submit_options import runs_elsewhere
-from pytest_otval.stages.spec import TEACHER, Stage
+from pytest_otval.stages.spec import JUDGES, TEACHER, Stage
 
 if TYPE_CHECKING:
     from pytest_otval.checks.registry import Check
@@ -73,8 +73,9 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the stages as markers and what other plugins are asked for."""
-    for stage in {stage.mark: stage for stage in (*extensions.stages(config).values(), TEACHER)}.values():
+    for stage in {stage.mark: stage for stage in (*extensions.stages(config).values(), TEACHER, *JUDGES)}.values():
         config.addinivalue_line("markers", f"{stage.mark}: the {stage.mark} stage of a task: {stage.question}")
+    config.addinivalue_line("markers", f"judge: {' and '.join(stage.name for stage in JUDGES)}")
     config.stash[TALLY] = tally = outcome.Tally()
     config.pluginmanager.register(pass_over := PassOver(), "otval-pass-over")
     config.pluginmanager.register(TellRemembered(config), "otval-remembered")
@@ -95,7 +96,7 @@ def pytest_otval_datasets(config: pytest.Config) -> list[Path]:
 
 
 def pytest_otval_stages(config: pytest.Config) -> tuple[Stage, ...]:
-    """Our own stages, and one for each attempt of a teacher."""
+    """Our own stages, one for each attempt of a teacher, and a judge's."""
     return options.own_stages_of(config)
 
 

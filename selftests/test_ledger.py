@@ -40,6 +40,7 @@ FULL = {
     "scope": "phase",
     "model": "org/model",
     "trajectory": {"finish": "submitted", "flags": []},
+    "judge": [{"kind": "instruction", "judgements": []}],
     "checks": [{"check": "x", "line": None}],
     "fixes": [{"path": "task.toml", "checks": ["x"], "diff": "", "trouble": ""}],
     "attacks": {"pth": "stopped"},

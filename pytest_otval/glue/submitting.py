@@ -33,10 +33,10 @@ from pytest_otval.workspace import Workspace
 
 NOT_THERE = (
     *("--otval-fix", "--otval-save-runtimes", "--otval-keep", "--otval-resume", "--otval-reuse"),
-    *("--otval-base-url", "--otval-budget-tokens", "--otval-budget-usd"),
+    *("--otval-base-url", "--otval-budget-tokens", "--otval-budget-usd", "--otval-judge"),
 )
 """Options that change tasks where they lie, are about other run folders, or are not told to jobs: these know the
-endpoints of the profile, and each counts for itself what it spends."""
+endpoints of the profile, and each counts for itself what it spends. A judge reads what all jobs have brought."""
 
 SAFE_PATH = re.compile(r"/[A-Za-z0-9._+/-]*/[A-Za-z0-9._-]+")
 """Run folders whose name can be a job's and whose path can stand in options of sbatch, where % and , mean more."""

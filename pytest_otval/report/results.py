@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 from pytest_otval.core import OtvalUsageError, Severity
 from pytest_otval.ledger import lines_of, read_run
 from pytest_otval.report.text import last_line, one_line
-from pytest_otval.stages.spec import STAGES, TEACHER
+from pytest_otval.stages.spec import EVERY_STAGE
 
 MOST_LETTERS = 200
 """Of a row's headline and last line."""
@@ -26,7 +26,7 @@ MOST_LETTERS = 200
 _NODE_ID = re.compile(r"datasets/(?P<dataset>[^/]+)/(?:tasks/(?P<task>[^/]+)/task|dataset)\.toml::(?P<item>.+)", re.S)
 """What ``core.node_id`` makes."""
 
-_STAGE_ORDER = {stage.name: number for number, stage in enumerate((*STAGES, TEACHER))}
+_STAGE_ORDER = {stage.name: number for number, stage in enumerate(EVERY_STAGE)}
 
 
 @dataclass(frozen=True, slots=True)
