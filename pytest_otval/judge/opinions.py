@@ -1,8 +1,8 @@
 """What a model's answer says, read strictly enough to count and leniently enough not to be lost over form.
 
 An answer is JSON: ``{"criteria": {ID: {"outcome": ..., "explanation": ..., "evidence": [{"document": ..., "quote":
-...}], "fix": ..., "candidate": ...}}}``. Models put it into fences, or words around it; some give the criteria as a list
-with ``id``, or without the outer object. Whatever comes, nothing is raised.
+...}], "fix": ..., "candidate": ...}}}``. Models put it into fences, or words around it; some give the criteria as a
+list with ``id``, or without the outer object. Whatever comes, nothing is raised.
 """
 
 from __future__ import annotations

@@ -168,11 +168,14 @@ def test_few_problems_are_told_at_a_time():
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from([*OUTCOMES, "weak"]),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(
-        st.sampled_from(["criteria", "weak", "clear", "id", "outcome", "evidence", "document", "quote"]) | st.text(),
-        inner,
-        max_size=5,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["criteria", "weak", "clear", "id", "outcome", "evidence", "document", "quote"])
+            | st.text(),
+            inner,
+            max_size=5,
+        )
     ),
     max_leaves=20,
 )
