@@ -23,7 +23,8 @@ MOST_EVIDENCE = 10
 """Quotes of one opinion that are kept."""
 MOST_CANDIDATE = 64 * 1024
 """Characters of a candidate; half a script is none, so a longer one is not kept."""
-MOST_PROBLEMS = 30
+MOST_UNKNOWN = 10
+"""Criteria that do not exist, of which the model is told."""
 _STARTS = 200
 """So many places of an answer are tried as the beginning of its JSON."""
 _NAME_CHARS = 60
@@ -37,10 +38,10 @@ _TWICE = object()
 class Answered:
     """What one answer says."""
 
-    opinions: tuple[Opinion, ...] = ()
-    """At most one of each criterion, in the rubric's order."""
-    problems: tuple[str, ...] = ()
-    """What is missing or wrong, a line each, for the model to repair."""
+    opinions: Mapping[str, Opinion]
+    """By criterion."""
+    problems: Mapping[str, str]
+    """What is missing or wrong, in one line, by criterion; of the answer as a whole under an empty name."""
 
 
 def read_opinions(text: str, rubric: Rubric) -> Answered:
@@ -48,18 +49,20 @@ def read_opinions(text: str, rubric: Rubric) -> Answered:
     ids = {one.id for one in rubric.criteria}
     told = found_object(text, lambda values: bool(ids & _by_id(values).keys()))
     if told is None:
-        return Answered(problems=("the answer holds no JSON object with the criteria",))
+        return Answered({}, {"": "the answer holds no JSON object with the criteria"})
     values = _by_id(told)
-    opinions, problems = [], []
+    opinions, problems = {}, {}
     for criterion in rubric.criteria:
         opinion, wrong = _opinion(criterion, values.get(criterion.id))
-        problems += [f"{criterion.id}: {one}" for one in wrong]
+        if wrong:
+            problems[criterion.id] = "; ".join(wrong)
         if opinion is not None:
-            opinions.append(opinion)
-    if len(opinions) < len(ids):
-        unknown = sorted(_named(name) for name in values if name not in ids)
-        problems += [f"there is no criterion {name}" for name in unknown]
-    return Answered(tuple(opinions), tuple(problems[:MOST_PROBLEMS]))
+            opinions[criterion.id] = opinion
+    unknown = sorted(_named(name) for name in values if name not in ids)
+    # What is unknown alone asks for no repair; where something is missing it may be what was meant.
+    if unknown and len(opinions) < len(ids):
+        problems[""] = f"there is no criterion {', '.join(unknown[:MOST_UNKNOWN])}"
+    return Answered(opinions, problems)
 
 
 def found_object(text: str, wanted: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any] | None:
