@@ -18,6 +18,7 @@ ORDER = (
     ("workspace",),
     ("profile",),
     ("waiting",),
+    ("kept",),
     ("hub",),
     ("task",),
     ("checks",),

@@ -21,8 +21,8 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 Standing = Literal["stands", "refuted", "executed", "disproved", "advisory", "split"]
 """What became of a ``fail``. stands: the refuter could not refute it; refuted: it did, or was unsure; executed: a trial
-showed it; disproved: a trial showed the opposite; advisory: nothing refuted it, and it decides nothing; split: votes
-were divided, so that it is no finding."""
+showed it; disproved: a trial showed the opposite; advisory: nothing refuted it, and it decides nothing; split: some
+votes said so, and no outcome has a majority, so that it is no finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,8 @@ class Opinion:
     candidate: str = ""
     """A shell script that solves the task wrongly or otherwise; see ``Criterion.execution``."""
     dropped: str = ""
-    """Why a fail is none: ``no quote``, ``quote not found: ...``. Its outcome is ``uncertain`` then."""
+    """Why it does not count: ``no answer``, or of a fail ``no quote``, ``quote not found: ...``. Its outcome is
+    ``uncertain`` then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +95,9 @@ class Judgement:
     """The majority's; ``uncertain`` where there is none, or no vote has an answer."""
     votes: tuple[Outcome, ...]
     opinion: Opinion
-    """The first vote's that has this outcome."""
+    """The first vote's that has this outcome; where votes are split, the first that is a fail."""
     standing: Standing | None = None
-    """Of a fail."""
+    """Of a fail, or where votes are split; None before somebody looked at it."""
     why: str = ""
     """The refuter's words, or what the trial showed."""
 
@@ -137,7 +138,7 @@ class Review:
     model: str
     judgements: tuple[Judgement, ...]
     kappa: float | None = None
-    """Agreement of the votes, over all criteria; None with one vote."""
+    """Agreement of the first two votes, over all criteria; None with one vote, or where it is undefined."""
     left_out: tuple[str, ...] = ()
     """What the model was not shown, in words, since it would have been too long."""
     spending: Spending = field(default_factory=Spending)

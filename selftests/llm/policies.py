@@ -41,7 +41,8 @@ class Model:
     rate: float = 0.5
     """Of attempts that solve, with ``sometimes``."""
     fault: str = ""
-    """overflow, slow, hang, storm, down, disconnect, cut, wrong-json, refuse, whole, whole-cut, in-200."""
+    """overflow, slow, hang, storm, down, disconnect, cut, wrong-json, refuse, whole, whole-cut, in-200; no-format
+    refuses a request with ``response_format``."""
     times: int = 1
     """So often each request meets the fault before it is answered; -1: always."""
     after: int = 0
