@@ -16,35 +16,24 @@ LEAST_QUOTE = 4
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file of a task, or a step of a trace; of a long one its beginning and its end."""
+    """A file of a task, or a step of a trace, as it is shown."""
 
     name: str
     """Printable: a path in the task's folder with ``/``, ``instruction``, ``step 3``."""
     text: str
-    """All of it, or its beginning where it is cut."""
-    end: str = ""
-    """Of one that is cut."""
-    hidden: tuple[int, int] = (0, 0)
-    """Characters and line ends between text and end, which are not shown."""
+    gaps: tuple[tuple[int, int], ...] = ()
+    """Where it is cut: from which place of the text on lines have how much higher numbers in the whole document."""
 
-    @property
-    def shown(self) -> str:
-        """Return what the judge reads."""
-        if not self.hidden[0]:
-            return self.text
-        return f"{self.text}\n[... {self.hidden[0]} characters are not shown ...]\n{self.end}"
-
-    def line_of(self, quote: str) -> tuple[int, str] | None:
+    def find(self, quote: str) -> tuple[int, str] | None:
         """Return the 1-based line in the whole document where a quote begins, and its words as they stand there.
 
         Blanks and line ends count as one blank. None where it does not stand in what is shown.
         """
-        above = 0
-        for part in (self.text, self.end):
-            if found := _find(part, quote):
-                return above + part.count("\n", 0, found.start) + 1, part[found]
-            above += part.count("\n") + self.hidden[1]
-        return None
+        found = _find(self.text, quote)
+        if found is None:
+            return None
+        hidden = sum(lines for place, lines in self.gaps if place <= found.start)
+        return self.text.count("\n", 0, found.start) + hidden + 1, self.text[found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +57,7 @@ def locate(material: Material, evidence: Evidence) -> Evidence | None:
         return None
     named = evidence.document.strip()
     for document in sorted(material.documents, key=lambda one: one.name != named):
-        if found := document.line_of(evidence.quote):
+        if found := document.find(evidence.quote):
             line, quote = found
             return Evidence(document.name, quote, line)
     return None

@@ -188,7 +188,7 @@ def _parts(material: Material) -> Iterator[tuple[str, str]]:
     if material.facts:
         yield "facts", readable(_text(material.facts))
     for document in material.documents:
-        yield document.name, document.shown
+        yield document.name, document.text
     if material.left_out:
         yield "not shown", "\n".join(material.left_out)
 

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_otval.judge.cutting import cut
 from pytest_otval.judge.material import Document, Material, locate
 from pytest_otval.judge.model import Evidence
 
@@ -44,9 +45,11 @@ def test_a_quote_that_stands_in_any_text_is_none():
 
 
 def test_lines_behind_a_cut_are_those_of_the_whole_document():
-    cut = Material((Document("log", "one\ntwo", "hree\nfour\n", (7, 3)),))
-    assert locate(cut, Evidence("log", "four")) == Evidence("log", "four", 6)
-    assert locate(cut, Evidence("log", "not shown")) is None
+    whole = "one\ntwo\n" + "x\n" * 500 + "last but one\nlast\n"
+    text, gaps = cut(whole, 200)
+    document = Document("log", text, gaps)
+    assert locate(Material((document,)), Evidence("log", "last but one")) == Evidence("log", "last but one", 503)
+    assert document.find("two x x") == (2, "two\nx\nx")
 
 
 @given(st.text(), st.data())
@@ -62,5 +65,5 @@ def test_any_piece_of_a_text_is_found_in_its_line(text, data):
 
 @given(st.text(), st.text())
 def test_no_quote_makes_it_fail(text, quote):
-    found = locate(Material((Document("x", text, text, (1, 0)),)), Evidence("x", quote))
+    found = locate(Material((Document("x", text, ((1, 1),)),)), Evidence("x", quote))
     assert found is None or " ".join(found.quote.split()) == " ".join(quote.split())
