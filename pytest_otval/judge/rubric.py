@@ -83,7 +83,7 @@ def own_rubric(kind: Kind, places: Sequence[Path]) -> Rubric:
 
 
 def rubrics(files: Iterable[str | Path], places: Sequence[Path]) -> Mapping[Kind, Rubric]:
-    """Return a rubric of each kind: that of one of the files, else as ``own_rubric`` finds it. Raises OtvalUsageError."""
+    """Return a rubric of each kind: that of a file, else as ``own_rubric`` finds it. Raises OtvalUsageError."""
     given: dict[Kind, Rubric] = {}
     for rubric in map(read_rubric, map(Path, files)):
         if rubric.kind in given:

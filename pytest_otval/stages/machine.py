@@ -136,7 +136,7 @@ class Machine:
         return EndpointChat(model, section, self.budget, fields)
 
     def rubric(self, kind: Kind) -> Rubric:
-        """Return what is judged by: of the command line, the project, the workspace, else ours. Raises OtvalUsageError."""
+        """Return what is judged by: the command line's, project's, workspace's, else ours. Raises OtvalUsageError."""
         return self._rubrics[kind]
 
     @cached_property
