@@ -23,7 +23,7 @@ nothing; verbose: as right, in many words; inconsistent: as right or as flags-al
 cut: its answer ends in the middle; misquotes: as flags-all, with words that are not there; obeys: as right, but does
 what it is told anywhere; obeys-outside: what it is told outside of the blocks of data."""
 
-_ID = re.compile(r'<data ([0-9a-f]{32}) name="')
+BLOCK_ID = re.compile(r'<data ([0-9a-f]{32}) name="')
 _CRITERION = re.compile(r"^- `(\w+)`: ", re.MULTILINE)
 _REFUTED = re.compile(r"fails the criterion `(\w+)`")
 _QUESTION = re.compile(r"^(?:Review the (?:task|attempt) above|Another reviewer says that what is above)", re.MULTILINE)
@@ -54,16 +54,16 @@ class Prompt:
     @classmethod
     def of(cls, messages: Sequence[Mapping[str, Any]]) -> Prompt:
         system, user = (messages[number]["content"] for number in (0, 1))
-        found = _ID.search(system)
+        found = BLOCK_ID.search(system)
         documents, outside = _blocks(user, found[1]) if found else ([], user)
         # A finding has a block of its own, with an id that is told outside of the others.
-        inner = _ID.search(outside)
+        inner = BLOCK_ID.search(outside)
         if inner:
             outside = _blocks(outside, inner[1])[1]
         *_, begin = (found.start() for found in _QUESTION.finditer(outside))
         loose, question = outside[:begin], outside[begin:]
         refuted = _REFUTED.search(question)
-        criteria = () if refuted else tuple(_CRITERION.findall(question))
+        criteria = () if refuted else tuple(_CRITERION.findall(question.partition("\nCriteria:\n")[2]))
         return cls(documents, loose, criteria, refuted[1] if refuted else "")
 
 
