@@ -94,7 +94,7 @@ class Engine:
             lambda profile, store, offline: extensions.image_sources(config, profile, store, offline),
             extensions.model_agents(config),
         )
-        return Machine(self.settings, Workspace.from_environment(), self._profile, added)
+        return Machine(self.settings, Workspace.from_environment(), self._profile, added, config.rootpath)
 
     @cached_property
     def _folders(self) -> TaskFolders:
@@ -199,7 +199,7 @@ class Engine:
                 self._needs = (at_hand, needs_of(self.machine, at_hand.task))
             return self._needs[1]
 
-        return depends_on(self.machine, stage, asked.dataset.settings, asked.task, needs)
+        return depends_on(self.machine, stage, self._known(asked, at_hand.digest), needs)
 
     def is_likely_known(self, nodeids: Sequence[str], source: TaskSource, task: str) -> bool:
         """Whether all these items of a task may be told without asking; a guess for the order of work."""

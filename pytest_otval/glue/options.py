@@ -271,6 +271,11 @@ def _words(config: pytest.Config, option: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, str(config.getoption(option)).split(","))))
 
 
+def rubric_files(config: pytest.Config) -> tuple[str, ...]:
+    """Return the files of rubrics that are given, as a worker finds them, too."""
+    return tuple(str(config.invocation_params.dir / name) for name in _words(config, "--otval-rubric"))
+
+
 def own_stages_of(config: pytest.Config) -> tuple[Stage, ...]:
     """Return our stages, one for each attempt that options ask for, a judge's if there is one. Raises UsageError."""
     try:
@@ -309,7 +314,7 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         k=config.getoption("--otval-k"),
         judge=config.getoption("--otval-judge"),
         votes=config.getoption("--otval-votes"),
-        rubric=_words(config, "--otval-rubric"),
+        rubric=rubric_files(config),
         trials=config.getoption("--otval-trials"),
         base_url=config.getoption("--otval-base-url"),
         budget_tokens=config.getoption("--otval-budget-tokens"),

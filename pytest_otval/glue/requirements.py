@@ -9,6 +9,8 @@ import pytest
 from pytest_otval.core import Conclusion
 from pytest_otval.glue import extensions
 from pytest_otval.glue.plan import OUT, PLAN
+from pytest_otval.stages.spec import JUDGE_MARKS
+from pytest_otval.workspace import Workspace
 
 if TYPE_CHECKING:
     from pytest_otval.profile import Profile
@@ -28,21 +30,42 @@ def require_clock(config: pytest.Config) -> None:
 
 
 def require_models(config: pytest.Config, profile: Profile) -> None:
-    """Raise OtvalUsageError where attempts are asked for that could not be made: no agent, no address, no key."""
+    """Raise OtvalUsageError where a model that is wanted could not be asked: no agent, address, key or rubric."""
     plan, known = config.stash[PLAN], extensions.stages(config)
     named = {
         stage for dataset in plan.selection.values() for stages in dataset.tasks.values() for stage in stages or ()
     }
-    models = {known[name].model for name in named.union(plan.stages) if name in known} - {""}
-    if not models:
+    stages = [known[name] for name in named.union(plan.stages) if name in known]
+    models = {stage.model for stage in stages} - {""}
+    judges = {str(config.getoption("--otval-judge")) for stage in stages if stage.mark in JUDGE_MARKS}
+    if not models and not judges:
         return
-    from pytest_otval.llm.agents.base import agent_named
     from pytest_otval.llm.budget import Budget
     from pytest_otval.llm.client import EndpointChat, section_for
+
+    if models:
+        _require_agent(config)
+    budget = Budget(config.stash[OUT], usd=config.getoption("--otval-budget-usd") or None)
+    for model in sorted(models | judges):
+        EndpointChat(model, section_for(profile, model, str(config.getoption("--otval-base-url"))), budget)
+    if judges:
+        _require_rubrics(config, profile)
+
+
+def _require_agent(config: pytest.Config) -> None:
+    from pytest_otval.llm.agents.base import agent_named
 
     agent = agent_named(extensions.model_agents(config), str(config.getoption("--otval-agent")))
     # It may find out now that what it needs is not installed.
     assert agent.version
-    budget = Budget(config.stash[OUT], usd=config.getoption("--otval-budget-usd") or None)
-    for model in sorted(models):
-        EndpointChat(model, section_for(profile, model, str(config.getoption("--otval-base-url"))), budget)
+
+
+def _require_rubrics(config: pytest.Config, profile: Profile) -> None:
+    from pytest_otval.glue.options import rubric_files
+    from pytest_otval.judge.rubric import rubrics
+    from pytest_otval.llm.client import section_for
+    from pytest_otval.stages.judging import characters_for
+
+    section = section_for(profile, str(config.getoption("--otval-judge")), str(config.getoption("--otval-base-url")))
+    for rubric in rubrics(rubric_files(config), [config.rootpath, Workspace.from_environment().root]).values():
+        characters_for(rubric, section)

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 Kind = Literal["instruction", "trace"]
 """What is reviewed: a task's files, or one attempt at it."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 Outcome = Literal["pass", "fail", "not_applicable", "uncertain"]
 """``fail`` is a fault of what is reviewed, whatever the criterion is about."""

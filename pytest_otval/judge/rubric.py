@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ import tomli
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from pytest_otval.core import NAME, OtvalUsageError, printable
-from pytest_otval.judge.model import Criterion, Kind, Rubric
+from pytest_otval.judge.model import KINDS, Criterion, Kind, Rubric
 from pytest_otval.task.lines import Lines
 
 PACKAGED = Path(__file__).parents[1] / "data"
@@ -80,6 +80,16 @@ def own_rubric(kind: Kind, places: Sequence[Path]) -> Rubric:
     if rubric.kind != kind:
         raise OtvalUsageError(f'{file}: is of kind {rubric.kind!r}: write kind = "{kind}", or rename it')
     return rubric
+
+
+def rubrics(files: Iterable[str | Path], places: Sequence[Path]) -> Mapping[Kind, Rubric]:
+    """Return a rubric of each kind: that of a file, else as ``own_rubric`` finds it. Raises OtvalUsageError."""
+    given: dict[Kind, Rubric] = {}
+    for rubric in map(read_rubric, map(Path, files)):
+        if rubric.kind in given:
+            raise OtvalUsageError(f"{given[rubric.kind].source} and {rubric.source} are both of kind {rubric.kind!r}")
+        given[rubric.kind] = rubric
+    return {kind: given.get(kind) or own_rubric(kind, places) for kind in KINDS}
 
 
 def _first_error(path: Path, source: str, document: dict[str, object], error: ValidationError) -> str:

@@ -5,7 +5,8 @@ A claim that no trial shows decides nothing: there is no candidate, no container
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,10 +14,12 @@ from pytest_otval.core import Conclusion, StageResult, Verdict
 from pytest_otval.judge.model import Criterion, Judgement, Standing
 from pytest_otval.stages.isolation import declared_scope
 from pytest_otval.stages.machine import Machine
-from pytest_otval.stages.question import Question
-from pytest_otval.stages.trials import oracle, trial_stage
+from pytest_otval.stages.question import MAX_SCRIPT_BYTES, Question
+from pytest_otval.stages.trials import Benches, oracle, trial_stage
+from pytest_otval.task.reading import NotReadableError, read_regular
 from pytest_otval.task.scale import with_limits_scaled
 from pytest_otval.trial.agents.candidate import Candidate
+from pytest_otval.trial.watch import WatchingSandbox
 
 
 class Executions:
@@ -46,39 +49,80 @@ class Executions:
         try:
             if criterion.execution == "right-solution":
                 return self._as_right(self._run(criterion, candidate))
-            return _as_wrong(self._run(criterion, candidate))
+            if _words(candidate) == self._solution:
+                return "advisory", "the candidate is the reference solution"
+            return _as_wrong(self._run(criterion, candidate).result)
         except Conclusion as conclusion:
             return "advisory", f"its trial came to nothing: {conclusion}"
 
-    def _run(self, criterion: Criterion, candidate: str) -> StageResult:
+    def _run(self, criterion: Criterion, candidate: str) -> _Tried:
         name = f"candidate-{len(self.trials)}-{criterion.id}"
         question = replace(self._question, evidence=self._question.evidence / name)
-        scope = declared_scope(self._machine, question)
-        result = trial_stage(self._machine, question, Candidate(name, candidate), scope)
-        self.trials += result.facts["trials"]
-        return result
+        agent, scope = Candidate(name, candidate), declared_scope(self._machine, question)
+        return self._watched(lambda bench: trial_stage(self._machine, question, agent, scope, bench))
 
-    def _as_right(self, result: StageResult) -> tuple[Standing, str]:
-        """A verifier that rejects what claims to be right is at fault only if it takes the reference solution."""
+    def _watched(self, trial: Callable[[Benches], StageResult]) -> _Tried:
+        watching = WatchingSandbox(self._machine.sandbox)
+        result = trial(lambda: replace(self._machine.bench(), sandbox=watching))
+        self.trials += result.facts["trials"]
+        changes = [one.changes for one in watching.seen if one.phase == "agent"]
+        paths = frozenset(change.path for one in changes for change in one.found)
+        return _Tried(result, paths, all(one.whole for one in changes))
+
+    def _as_right(self, tried: _Tried) -> tuple[Standing, str]:
+        """Nobody can run whether a script is right. So it has to work to its end, on files that the reference solution
+        changes, too, and the verifier has to pay that: else its refusal says nothing.
+        """
+        result = tried.result
         if result.reason == "expected":
             return "disproved", f"the candidate is paid: score {result.facts['score']:g}"
-        status = result.facts["trials"][0]["steps"][-1]["agent_status"] if result.facts["trials"][0]["steps"] else None
-        if result.reason != "wrong-reward" or status != 0:
+        if result.reason != "wrong-reward" or tried.status != 0:
             return "advisory", f"the candidate came to no score by its own fault: {result.headline or result.reason}"
-        if self._reference:
-            return "advisory", f"the candidate is not paid, but neither is the reference solution: {self._reference}"
+        reference = self._reference
+        if reference.result.verdict is not Verdict.PASS:
+            why = reference.result.headline or reference.result.reason
+            return "advisory", f"the candidate is not paid, but neither is the reference solution: {why}"
+        if tried.whole and reference.whole and not tried.changed & reference.changed:
+            return "advisory", "the candidate changes no file that the reference solution changes"
         return "executed", f"the candidate is not paid: {result.headline}"
 
     @cached_property
-    def _reference(self) -> str:
-        """Why the reference solution is not paid; empty where it is."""
-        evidence = self._question.evidence / "candidate-oracle"
+    def _reference(self) -> _Tried:
+        question = replace(self._question, evidence=self._question.evidence / "candidate-oracle")
         try:
-            result = oracle(self._machine, replace(self._question, evidence=evidence))
+            return self._watched(lambda bench: oracle(self._machine, question, bench))
         except Conclusion as conclusion:
-            return str(conclusion)
-        self.trials += result.facts["trials"]
-        return "" if result.verdict is Verdict.PASS else result.headline or result.reason
+            return _Tried(StageResult(conclusion.reason, str(conclusion)))
+
+    @cached_property
+    def _solution(self) -> list[str]:
+        """The words of solve.sh; none where it cannot be read."""
+        try:
+            text = read_regular(self._question.task.steps[0].solution / "solve.sh", MAX_SCRIPT_BYTES)
+        except (NotReadableError, FileNotFoundError):
+            return []
+        return _words(text.decode(errors="replace"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A trial, and which files its agent changed."""
+
+    result: StageResult
+    changed: frozenset[str] = frozenset()
+    whole: bool = True
+    """Whether these are all."""
+
+    @property
+    def status(self) -> int | None:
+        """How the agent's script ended."""
+        steps = [step for trial in self.result.facts.get("trials", ()) for step in trial["steps"]]
+        return steps[-1]["agent_status"] if steps else None
+
+
+def _words(script: str) -> list[str]:
+    """Return what a script says but for its comments and blanks."""
+    return [word for line in script.splitlines() if not line.lstrip().startswith("#") for word in line.split()]
 
 
 def _as_wrong(result: StageResult) -> tuple[Standing, str]:

@@ -16,9 +16,11 @@ from pytest_otval.core import REASONS, Conclusion, Verdict
 from pytest_otval.images.steps import BuildPlan
 from pytest_otval.runtimes.mount import Supply, agent_supply, verifier_supply
 from pytest_otval.runtimes.record import Reference
+from pytest_otval.stages.attempted import digest_of
+from pytest_otval.stages.judging import OF_REQUESTS
 from pytest_otval.stages.machine import Machine
-from pytest_otval.stages.question import config_of, image_requests, require_owners, require_runnable
-from pytest_otval.stages.spec import OWN_MARKS, Stage
+from pytest_otval.stages.question import Known, config_of, image_requests, require_owners, require_runnable
+from pytest_otval.stages.spec import JUDGE_MARKS, JUDGE_TRACE, OWN_MARKS, Stage
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import Task
 
@@ -115,21 +117,26 @@ def needs_of(machine: Machine, task: Task) -> str:
     return _digest(images, [str(supply) for supply in _supplies(machine, task)])
 
 
-def depends_on(machine: Machine, stage: Stage, settings: DatasetSettings, name: str, needs: Callable[[], str]) -> str:
+def depends_on(machine: Machine, stage: Stage, known: Known, needs: Callable[[], str]) -> str:
     """Return a digest of all that an answer depends on besides task, stage and verdict settings, as 16 hex digits.
 
     That is: images, runtimes, settings of the dataset, and the code that decides. Empty where it
-    cannot be told, as for a stage of another plugin. ``needs`` tells of the task of this name what ``needs_of`` does,
-    and is called for stages with containers.
+    cannot be told, as for a stage of another plugin. ``needs`` tells of the task what ``needs_of`` does, and is called
+    for stages with containers, and for the judge's, where they may run some.
     """
     if stage.mark not in OWN_MARKS:
         return ""
+    settings = known.settings
+    if stage.mark in JUDGE_MARKS:
+        found = needs() if machine.settings.verdict.flavour else ""
+        of_judge = _of_judge(machine, stage, known)
+        return _digest(_version(), found, _of_dataset(settings, known.task, stage), *of_judge)
     if not stage.containers:
         version = machine.checks_version
         return _digest(version, settings.oracle, repr(settings.allow), settings.harbor_lint) if version else ""
     found = needs()
     of_model = [_of_model(machine, stage.model)] if stage.model else []
-    return _digest(_version(), found, _of_dataset(settings, name, stage), *of_model) if found else ""
+    return _digest(_version(), found, _of_dataset(settings, known.task, stage), *of_model) if found else ""
 
 
 def _of_model(machine: Machine, model: str) -> list[object]:
@@ -137,6 +144,17 @@ def _of_model(machine: Machine, model: str) -> list[object]:
     section = machine.model_section(model)
     about = {"served_name", "context", "reasoning_back", "request"}
     return [package_version(("llm",)), machine.model_agent.version, section.model_dump(mode="json", include=about)]
+
+
+def _of_judge(machine: Machine, stage: Stage, known: Known) -> list[object]:
+    """Return what a review depends on besides its task. Raises OtvalUsageError for a rubric that cannot be read."""
+    run = machine.settings.run
+    section = machine.model_section(run.judge).model_dump(mode="json", include={*OF_REQUESTS, "context"})
+    told = [package_version(("llm", "judge")), run.judge, run.votes, section]
+    if stage.mark != JUDGE_TRACE.mark:
+        return [*told, machine.rubric("instruction").digest]
+    attempts = machine.attempts.of(known.dataset, known.task, known.digest)
+    return [*told, machine.rubric("trace").digest, digest_of(attempts)]
 
 
 @cache

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from pytest_otval.judge.cache import VERSION, CachedChat
 from pytest_otval.judge.material import Document, Material
 from pytest_otval.judge.model import Criterion, Rubric
 from pytest_otval.kept import Kept
-from pytest_otval.llm.chat import Reply
+from pytest_otval.llm.chat import Message, Reply
+from selftests.llm.policies import Policies
 from selftests.llm.scripted import ScriptedChat, said
 
 MATERIAL = Material(
@@ -43,6 +45,25 @@ def opinions(weak: Any = "pass", clear: Any = "pass", spelled: Any = "pass", **m
     told = {"weak": weak, "clear": clear, "spelled": spelled, **more}
     values = {name: {"outcome": one} if isinstance(one, str) else one for name, one in told.items() if one is not None}
     return said(json.dumps({"criteria": values}))
+
+
+@dataclass
+class PolicyChat:
+    """A model of the tests' server, without a server."""
+
+    policies: Policies
+    model: str
+    attempt: int = 0
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, Any]] = (),
+        deadline: float | None = None,
+        answer_format: Mapping[str, Any] | None = None,
+    ) -> Reply:
+        told = self.policies.say(self.policies.models[self.model], {"messages": messages}, self.attempt)
+        return said(told["message"]["content"], finish=told["finish"])
 
 
 class Judges:

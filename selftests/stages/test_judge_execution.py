@@ -4,6 +4,7 @@ import pytest
 
 from pytest_otval.core import Conclusion
 from pytest_otval.judge.model import Criterion, Judgement, Opinion
+from pytest_otval.sandbox.base import UPPER
 from pytest_otval.stages.judge_execution import Executions
 from pytest_otval.stages.question import Question
 from pytest_otval.task.dataset import DatasetSettings
@@ -20,14 +21,17 @@ def claim(criterion, candidate="echo 0 >/app/answer", outcome="fail", standing="
     return Judgement(criterion.id, outcome, (outcome,), opinion, standing)
 
 
-def verifier(candidate="1", reference="1", status=0, ended="exit"):
-    """A script: the rewards of the two agents' work, and how the candidate's own script ends."""
+def verifier(candidate="1", reference="1", status=0, ended="exit", leaves="answer"):
+    """A script: the rewards of the two agents' work, and how the candidate's own script ends, and what it leaves."""
     acted = []
 
     def script(container, command):
         name = command.argv[-1]
         if name in (RUN, "/solution/solve.sh"):
             acted.append(name)
+            left = container.spec.overlay / UPPER / "app" / (leaves if name == RUN else "answer")
+            left.parent.mkdir(parents=True)
+            left.touch()
             return Answer(ended, status if ended == "exit" else None) if name == RUN else None
         reward = candidate if acted[-1:] == [RUN] else reference
         if name == "/tests/test.sh" and reward is not None:
@@ -65,6 +69,7 @@ def decide(fake_machine, tmp_path):
         (RIGHT, verifier(None), "advisory", "by its own fault"),
         (RIGHT, verifier("0", ended="timeout"), "advisory", "by its own fault"),
         (RIGHT, verifier("0", reference="0"), "advisory", "neither is the reference solution"),
+        (RIGHT, verifier("0", leaves="other"), "advisory", "no file that the reference solution changes"),
     ],
 )
 def test_the_trial_decides(decide, criterion, script, standing, words):
@@ -72,7 +77,7 @@ def test_the_trial_decides(decide, criterion, script, standing, words):
     assert (found.standing, words in found.why) == (standing, True), found
     agents = [trial["agent"] for trial in executions.trials]
     assert agents[0] == f"candidate-0-{criterion.id}"
-    assert ("oracle" in agents) == ((criterion is RIGHT and "expected" in words) or "reference" in words)
+    assert ("oracle" in agents) == ("reference" in words or (criterion, standing) == (RIGHT, "executed"))
 
 
 @pytest.mark.parametrize(
@@ -93,6 +98,13 @@ def test_what_needs_no_trial_gets_none(decide, criterion, judgement):
 def test_without_a_candidate(decide):
     found, executions, _ = decide(WRONG, verifier(), claim(WRONG, " \n"))
     assert (found.standing, found.why, executions.trials) == ("advisory", "there is no candidate to be run", [])
+
+
+def test_a_candidate_that_is_the_reference_solution(decide, tmp_path):
+    task = make_task(tmp_path, solve="echo 1  >/app/answer")
+    candidate = "#!/bin/bash\n# to be sure\necho 1 >/app/answer\n"
+    found, executions, _ = decide(WRONG, verifier(), claim(WRONG, candidate), task)
+    assert (found.standing, executions.trials) == ("advisory", [])
 
 
 def test_without_containers(decide):
