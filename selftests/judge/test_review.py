@@ -1,8 +1,12 @@
 """Reviews by judges of all kinds."""
 
+import json
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_otval.judge.model import Evidence, Opinion, Review, Spending
 from pytest_otval.judge.review import MOST_REPEATED, UnreadableError, review
@@ -186,3 +190,17 @@ def test_a_second_review_is_all_from_the_cache(tmp_path):
     assert judges.asked == [0, 0, 0]
     assert again.spending == Spending(4, 4)
     assert again == replace(first, spending=again.spending)
+
+
+PIECES = [*'{}[]":,', '"criteria": ', '"weak": ', '"clear": ', '"outcome": "fail"', '"evidence": [', "test -e"]
+TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=20).map("".join)
+
+
+@settings(max_examples=100)
+@given(st.lists(TEXTS, min_size=2, max_size=2))
+def test_any_answer_is_a_review_or_unreadable(tmp_path_factory, texts):
+    judges = Judges(tmp_path_factory.mktemp("kept"), [said(text) for text in texts])
+    with suppress(UnreadableError):
+        told = review(judges, RUBRIC, MATERIAL)
+        assert all(one.outcome != "fail" or one.opinion.evidence for one in told.judgements)
+        assert Review.from_dict(json.loads(json.dumps(told.as_dict()))) == told
