@@ -93,7 +93,7 @@ def _opinions(chat: CachedChat, rubric: Rubric, material: Material) -> list[Opin
 
 
 def _asked(chat: CachedChat, messages: Sequence[Message], rubric: Rubric, material: Material) -> tuple[str, Answered]:
-    reply = chat.complete(messages, answer_format=answer_format("review", answer_schema(rubric)))
+    reply = chat.complete(messages, answer_format("review", answer_schema(rubric)))
     text = reply.message["content"]
     told = read_opinions(text, rubric)
     opinions, problems = dict(told.opinions), dict(told.problems)
