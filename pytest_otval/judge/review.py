@@ -83,9 +83,13 @@ def _opinions(chat: CachedChat, rubric: Rubric, material: Material) -> list[Opin
         lines = [f"{name}: {words}" if name else words for name, words in told.problems.items()]
         before = {"role": "assistant", "content": text[:MOST_REPEATED] or "(nothing)"}
         _, repaired = _asked(chat, [*messages, before, repair_message(lines)], rubric, material)
-        # An outcome with which nothing was wrong is not changed by a repair.
-        sound = {name: one for name, one in counting.items() if name not in told.problems}
-        counting = {**counting, **repaired.opinions, **sound}
+        # An outcome with which nothing was wrong is not changed by a repair, nor is one made worse.
+        mended = {
+            name: one
+            for name, one in repaired.opinions.items()
+            if name not in counting or (name in told.problems and not one.dropped)
+        }
+        counting = {**counting, **mended}
     if not counting:
         raise UnreadableError(f"{chat.model}: neither its answer nor the repaired one holds any criterion's outcome")
     chat.keep()

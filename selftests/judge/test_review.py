@@ -102,6 +102,12 @@ def test_a_fail_that_has_to_come_with_a_candidate_is_asked_for_it(tmp_path):
     assert judgement(told, "weak").opinion.candidate == ""
 
 
+def test_a_repair_makes_no_fail_worse(tmp_path):
+    misquoted = {**WEAK, "evidence": [{"document": "tests/test.sh", "quote": "exit 0"}]}
+    told = review(Judges(tmp_path, [opinions({**WEAK, "candidate": ""}), opinions(misquoted)]), RUBRIC, MATERIAL)
+    assert (judgement(told, "weak").outcome, judgement(told, "weak").opinion.candidate) == ("fail", "")
+
+
 def test_prose_can_be_repaired(tmp_path):
     judges = Judges(tmp_path, [PROSE, opinions(WEAK)])
     assert outcomes(review(judges, RUBRIC, MATERIAL))["weak"] == "fail"
