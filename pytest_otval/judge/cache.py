@@ -16,7 +16,7 @@ VERSION = "1"
 
 
 class CachedChat:
-    """A Chat for one conversation, whose answers are kept once somebody has understood them."""
+    """A model for one conversation, whose answers are kept once somebody has understood them."""
 
     def __init__(self, chat: Chat, kept: Kept, group: str, settings: Mapping[str, Any], vote: int = 0) -> None:
         """``group``: answers of one share a file, as those about one dataset. ``settings``: of each request.
@@ -37,21 +37,15 @@ class CachedChat:
         """Its name, as the endpoint knows it."""
         return self._chat.model
 
-    def complete(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[Mapping[str, Any]] = (),
-        deadline: float | None = None,
-        answer_format: Mapping[str, Any] | None = None,
-    ) -> Reply:
+    def complete(self, messages: Sequence[Message], answer_format: Mapping[str, Any]) -> Reply:
         """Return the model's next message, see Chat; one that is known took nothing."""
-        facts = [self.model, self._settings, messages, tools, answer_format, self._vote]
+        facts = [self.model, self._settings, messages, answer_format, self._vote]
         key = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:KEY_CHARS]
         known = _reply(self._kept.get(self._group, key))
         if known is not None:
             self.spending += Spending(answers=1, cached=1)
             return known
-        reply = self._chat.complete(messages, tools, deadline, answer_format)
+        reply = self._chat.complete(messages, answer_format=answer_format)
         usage = reply.usage
         self.spending += Spending(1, 0, usage.prompt, usage.completion, usage.usd)
         self._pending[key] = reply

@@ -8,6 +8,7 @@ list with ``id``, or without the outer object. Whatever comes, nothing is raised
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +26,9 @@ MOST_CANDIDATE = 64 * 1024
 """Characters of a candidate; half a script is none, so a longer one is not kept."""
 MOST_UNKNOWN = 10
 """Criteria that do not exist, of which the model is told."""
-_STARTS = 200
-"""So many places of an answer are tried as the beginning of its JSON."""
+_MOST_BROKEN = 200
+"""After so many beginnings of JSON objects that are none no more are looked at."""
+_BEGIN = re.compile(r'\{\s*"')
 _NAME_CHARS = 60
 
 _WORDS: Mapping[str, Outcome] = {**{one: one for one in OUTCOMES}, "n/a": "not_applicable", "na": "not_applicable"}
@@ -80,17 +82,14 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
     if len(text) > MOST_CHARS:
         return
     decoder = json.JSONDecoder(object_pairs_hook=_once)
-    at = text.find("{")
-    for _ in range(_STARTS):
-        if at < 0:
-            return
+    at = broken = 0
+    while broken < _MOST_BROKEN and (begin := _BEGIN.search(text, at)):
         try:
-            values, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            end = at + 1
-        else:
+            values, at = decoder.raw_decode(text, begin.start())
             yield values
-        at = text.find("{", end)
+        except (ValueError, RecursionError):
+            at = begin.end()
+            broken += 1
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

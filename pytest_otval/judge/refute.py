@@ -35,7 +35,7 @@ def refute(voters: Voters, rubric: Rubric, reviewed: Review, material: Material)
 
 def _refuted(chat: CachedChat, criterion: Criterion, judgement: Judgement, material: Material) -> Judgement:
     messages = refute_messages(criterion, judgement, material)
-    reply = chat.complete(messages, answer_format=answer_format("verdict", refuter_schema()))
+    reply = chat.complete(messages, answer_format("verdict", refuter_schema()))
     told = found_object(reply.message["content"], lambda values: _verdict(values) in VERDICTS)
     if told is None:
         return replace(judgement, standing="refuted", why=UNREADABLE)

@@ -83,9 +83,13 @@ def _opinions(chat: CachedChat, rubric: Rubric, material: Material) -> list[Opin
         lines = [f"{name}: {words}" if name else words for name, words in told.problems.items()]
         before = {"role": "assistant", "content": text[:MOST_REPEATED] or "(nothing)"}
         _, repaired = _asked(chat, [*messages, before, repair_message(lines)], rubric, material)
-        # An outcome with which nothing was wrong is not changed by a repair.
-        sound = {name: one for name, one in counting.items() if name not in told.problems}
-        counting = {**counting, **repaired.opinions, **sound}
+        # An outcome with which nothing was wrong is not changed by a repair, nor is one made worse.
+        mended = {
+            name: one
+            for name, one in repaired.opinions.items()
+            if name not in counting or (name in told.problems and not one.dropped)
+        }
+        counting = {**counting, **mended}
     if not counting:
         raise UnreadableError(f"{chat.model}: neither its answer nor the repaired one holds any criterion's outcome")
     chat.keep()
@@ -93,7 +97,7 @@ def _opinions(chat: CachedChat, rubric: Rubric, material: Material) -> list[Opin
 
 
 def _asked(chat: CachedChat, messages: Sequence[Message], rubric: Rubric, material: Material) -> tuple[str, Answered]:
-    reply = chat.complete(messages, answer_format=answer_format("review", answer_schema(rubric)))
+    reply = chat.complete(messages, answer_format("review", answer_schema(rubric)))
     text = reply.message["content"]
     told = read_opinions(text, rubric)
     opinions, problems = dict(told.opinions), dict(told.problems)

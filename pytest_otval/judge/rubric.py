@@ -98,16 +98,13 @@ def _first_error(path: Path, source: str, document: dict[str, object], error: Va
     where = first["loc"]
     line = Lines(source).of(tuple(where))
     words = f"{path}:{line}: " if line else f"{path}: "
-    match where:
-        case ("criteria", int(number), *_):
-            words += f"criterion {number + 1}{_named(document, number)}: "
-        case ("criteria",):
-            words += "[[criteria]]: "
-    key = where[-1]
+    if len(where) > 1 and isinstance(where[1], int):
+        words += f"criterion {where[1] + 1}{_named(document, where[1])}: "
+    key = where[-1] if isinstance(where[-1], str) else "it"
     if first["type"] == "extra_forbidden":
-        return f"{words}unknown key {printable(str(key))!r}"
+        return f"{words}unknown key {printable(key)!r}"
     if first["type"] == "missing":
-        return f"{words}has no {key}"
+        return f"{words}there is no {key}"
     return f"{words}{key}: {first['msg']}"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from pytest_otval.judge.blocks import ID_CHARS, block, readable, readable_name
 from pytest_otval.judge.cutting import Piece, fit, some_of
 from pytest_otval.judge.material import Material
+from pytest_otval.llm import protected
 from pytest_otval.llm.actions import look_at
 from pytest_otval.llm.steps import SHELL
 from pytest_otval.llm.trajectory_statistics import Statistics
@@ -21,7 +22,7 @@ HEAD, TAIL = 3, 5
 MOST_PARTS = 20
 """Of a step; those behind are one."""
 MOST_LOOKED_AT = 20_000
-"""Characters of a step's commands that are looked at for what they do."""
+"""Characters of a command that are looked at for what they do; for names alone all are."""
 
 BLIND = frozenset(
     ("finish", "truncated", "retries", "memory_kills", "changed_files", *(one.name for one in fields(Statistics)))
@@ -85,31 +86,36 @@ def _part(name: str, text: str) -> str:
 def _rank(step: Mapping[str, Any], number: int, count: int) -> int:
     if number <= HEAD or number > count - TAIL:
         return 0
-    seen = [look_at(SHELL, command[:MOST_LOOKED_AT]) for command in _commands(step)]
-    if any(one.protected for one in seen):
+    commands = list(_commands(step))
+    seen = [look_at(tool, command[:MOST_LOOKED_AT]) for tool, command in commands]
+    if any(protected.in_text(command) for _, command in commands) or any(one.protected for one in seen):
         return 1
     edits = any(action.kind == "edit" for one in seen for action in one.actions)
-    return 2 if edits or "malformed" in _extra(step) or any(end not in ("", ", status 0") for end in _ends(step)) else 3
+    failed = "malformed" in _extra(step) or any(end not in ("", ", status 0") for end in _ends(step))
+    return 2 if edits or failed else 3
 
 
-def _commands(step: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a step has run: arguments of its calls, or what stands in fences."""
+def _commands(step: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the tools that a step has called, with what they were given; without calls, what stands in fences."""
     calls = _list(step, "tool_calls")
-    yield from map(_given, calls)
+    for call in calls:
+        line = _command_line(call)
+        yield (_name(call), readable(_json(call.get("arguments")))) if line is None else (SHELL, readable(line))
     if not calls:
-        yield from _FENCED.findall(_text(step.get("message"))[:MOST_LOOKED_AT])
+        message = readable(_text(step.get("message"))[:MOST_LOOKED_AT])
+        yield from ((SHELL, command) for command in _FENCED.findall(message))
 
 
 def _ends(step: Mapping[str, Any]) -> list[str]:
     """Return how each command of a step ended, in words."""
-    return [
-        ", timed out"
-        if one.get("timed_out") is True
-        else f", status {one['status']}"
-        if isinstance(one.get("status"), int)
-        else ""
-        for one in _list(_extra(step), "commands")
-    ]
+    return list(map(_end, _list(_extra(step), "commands")))
+
+
+def _end(command: Mapping[str, Any]) -> str:
+    if command.get("timed_out") is True:
+        return ", timed out"
+    status = command.get("status")
+    return f", status {status}" if isinstance(status, int) else ""
 
 
 def _extra(step: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -129,12 +135,17 @@ def _name(call: Mapping[str, Any]) -> str:
 
 def _given(call: Mapping[str, Any]) -> str:
     """Return what a tool was given: a command line as it is, else the arguments as JSON."""
+    line = _command_line(call)
+    return _json(call.get("arguments")) if line is None else line
+
+
+def _command_line(call: Mapping[str, Any]) -> str | None:
     arguments = call.get("arguments")
     if isinstance(arguments, Mapping) and len(arguments) == 1:
         name, value = next(iter(arguments.items()))
         if name in _COMMANDS and isinstance(value, str):
             return value
-    return _json(arguments)
+    return None
 
 
 def _text(content: object) -> str:
@@ -160,7 +171,7 @@ def _facts(facts: Mapping[str, Any], limit: int) -> dict[str, Any]:
     every = chain(facts.items(), statistics.items() if isinstance(statistics, Mapping) else ())
     told = {name: value for name, value in every if name in BLIND and _is_plain(value)}
     flags = facts.get("flags")
-    if isinstance(flags, list):
+    if isinstance(flags, list | tuple):
         told["flags"] = [one for one in flags if isinstance(one, str) and one.startswith(_FLAGS)]
     while told and len(block("0" * ID_CHARS, "facts", readable(_json(told)))) > limit:
         del told[max(told, key=lambda name: len(_json(told[name])))]
@@ -170,7 +181,9 @@ def _facts(facts: Mapping[str, Any], limit: int) -> dict[str, Any]:
 def _is_plain(value: object) -> bool:
     """Whether a fact is a number, a text, or a list or table of them."""
     inner = list(value.values()) if isinstance(value, Mapping) else value
-    return all(isinstance(one, str | int | float | None) for one in (inner if isinstance(inner, list) else [inner]))
+    return all(
+        isinstance(one, str | int | float | None) for one in (inner if isinstance(inner, list | tuple) else [inner])
+    )
 
 
 def _ranges(names: Sequence[str]) -> Iterator[str]:

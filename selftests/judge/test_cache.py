@@ -20,11 +20,11 @@ def chat():
     return ScriptedChat([said("one"), said("two"), said("three")])
 
 
-def ask(chat, folder, messages=ASK, settings=SETTINGS, vote=0, group="data", keep=True, **more):
+def ask(chat, folder, messages=ASK, settings=SETTINGS, vote=0, group="data", keep=True, answer_format=FORMAT):
     """One conversation of a process of its own; its answer and what it took."""
     kept = Kept(folder, module.VERSION)
     cached = CachedChat(chat, kept, group, settings, vote)
-    reply = cached.complete(messages, **more)
+    reply = cached.complete(messages, answer_format)
     if keep:
         cached.keep()
     kept.close()
@@ -44,8 +44,7 @@ def test_the_same_question_is_asked_once(chat, tmp_path):
         {"settings": {"temperature": 1}},
         {"vote": 1},
         {"group": "other"},
-        {"answer_format": FORMAT},
-        {"tools": [{"type": "function"}]},
+        {"answer_format": {"type": "text"}},
     ],
 )
 def test_another_question_is_asked(chat, tmp_path, other):
@@ -69,20 +68,20 @@ def test_a_conversation_is_known_to_its_end(chat, tmp_path):
     for spent in (PAID + PAID, KNOWN + KNOWN):
         kept = Kept(tmp_path, module.VERSION)
         cached = CachedChat(chat, kept, "data", SETTINGS)
-        first = cached.complete(ASK, answer_format=FORMAT)
-        second = cached.complete([*ASK, first.message, *ASK])
+        first = cached.complete(ASK, FORMAT)
+        second = cached.complete([*ASK, first.message, *ASK], FORMAT)
         cached.keep()
         kept.close()
         assert (first.message["content"], second.message["content"], second.finish) == ("one", "two", "stop")
         assert cached.spending == spent
-    assert chat.formats == [FORMAT, None]
+    assert chat.formats == [FORMAT, FORMAT]
 
 
 def test_the_same_process_knows_it_at_once(chat, tmp_path):
     kept = Kept(tmp_path, module.VERSION)
     for _ in range(2):
         cached = CachedChat(chat, kept, "data", SETTINGS)
-        assert cached.complete(ASK).message["content"] == "one"
+        assert cached.complete(ASK, FORMAT).message["content"] == "one"
         cached.keep()
     assert cached.spending == KNOWN
     kept.close()
@@ -90,7 +89,7 @@ def test_the_same_process_knows_it_at_once(chat, tmp_path):
 
 def test_a_killed_run_loses_nothing_that_was_understood(chat, tmp_path):
     cached = CachedChat(chat, Kept(tmp_path, module.VERSION), "data", SETTINGS)
-    cached.complete(ASK)
+    cached.complete(ASK, FORMAT)
     cached.keep()
     assert ask(chat, tmp_path) == ("one", KNOWN)
 

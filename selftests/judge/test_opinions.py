@@ -43,6 +43,8 @@ def answer(weak=FAIL, clear=None):
         json.dumps({"criteria": [{"id": name, **values} for name, values in GOOD["criteria"].items()]}),
         f"Here it is:\n```json\n{json.dumps(GOOD, indent=2)}\n```\nI hope {{this}} helps.",
         f"<think>maybe {json.dumps({'criteria': {'weak': {'outcome': 'pass'}}})}</think>\n{json.dumps(GOOD)}",
+        "{so} {it} {goes} {on} " * 500 + json.dumps(GOOD),
+        json.dumps({"an": {"example": 1}}) * 500 + json.dumps(GOOD),
         f"The set {{1, 2}} and {{'a': 1}}: {json.dumps(GOOD)} " + json.dumps({"done": True}),
     ],
 )

@@ -1,8 +1,12 @@
 """Reviews by judges of all kinds."""
 
+import json
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_otval.judge.model import Evidence, Opinion, Review, Spending
 from pytest_otval.judge.review import MOST_REPEATED, UnreadableError, review
@@ -98,6 +102,12 @@ def test_a_fail_that_has_to_come_with_a_candidate_is_asked_for_it(tmp_path):
     assert judgement(told, "weak").opinion.candidate == ""
 
 
+def test_a_repair_makes_no_fail_worse(tmp_path):
+    misquoted = {**WEAK, "evidence": [{"document": "tests/test.sh", "quote": "exit 0"}]}
+    told = review(Judges(tmp_path, [opinions({**WEAK, "candidate": ""}), opinions(misquoted)]), RUBRIC, MATERIAL)
+    assert (judgement(told, "weak").outcome, judgement(told, "weak").opinion.candidate) == ("fail", "")
+
+
 def test_prose_can_be_repaired(tmp_path):
     judges = Judges(tmp_path, [PROSE, opinions(WEAK)])
     assert outcomes(review(judges, RUBRIC, MATERIAL))["weak"] == "fail"
@@ -186,3 +196,17 @@ def test_a_second_review_is_all_from_the_cache(tmp_path):
     assert judges.asked == [0, 0, 0]
     assert again.spending == Spending(4, 4)
     assert again == replace(first, spending=again.spending)
+
+
+PIECES = [*'{}[]":,', '"criteria": ', '"weak": ', '"clear": ', '"outcome": "fail"', '"evidence": [', "test -e"]
+TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=20).map("".join)
+
+
+@settings(max_examples=100)
+@given(st.lists(TEXTS, min_size=2, max_size=2))
+def test_any_answer_is_a_review_or_unreadable(tmp_path_factory, texts):
+    judges = Judges(tmp_path_factory.mktemp("kept"), [said(text) for text in texts])
+    with suppress(UnreadableError):
+        told = review(judges, RUBRIC, MATERIAL)
+        assert all(one.outcome != "fail" or one.opinion.evidence for one in told.judgements)
+        assert Review.from_dict(json.loads(json.dumps(told.as_dict()))) == told

@@ -17,11 +17,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-KINDS = ("right", "flags-all", "verbose", "inconsistent", "unstructured", "cut", "misquotes", "obeys", "obeys-outside")
-"""right: finds the faults of the file; flags-all: fails every criterion with words that are there, and refutes
-nothing; verbose: as right, in many words; inconsistent: as right or as flags-all, by chance; unstructured: no JSON;
-cut: its answer ends in the middle; misquotes: as flags-all, with words that are not there; obeys: as right, but does
-what it is told anywhere; obeys-outside: what it is told outside of the blocks of data."""
+KINDS = (
+    "right",
+    "flags-all",
+    "hasty",
+    "verbose",
+    "inconsistent",
+    "unstructured",
+    "cut",
+    "misquotes",
+    "obeys",
+    "obeys-outside",
+)
+"""right: finds the faults of the file, and refutes others; flags-all: fails every criterion with words that are there,
+and refutes nothing; hasty: as flags-all, but refutes as right does; verbose: as right, in many words; inconsistent: as
+right or as flags-all, by chance; unstructured: no JSON; cut: its answer ends in the middle; misquotes: as flags-all,
+with words that are not there; obeys: as right, but does what it is told anywhere; obeys-outside: what it is told
+outside of the blocks of data."""
 
 BLOCK_ID = re.compile(r'<data ([0-9a-f]{32}) name="')
 _CRITERION = re.compile(r"^- `(\w+)`: ", re.MULTILINE)
@@ -101,7 +113,7 @@ def _opinion(kind: str, faults: Sequence[Fault], prompt: Prompt, criterion: str,
         return _said("pass", "As I was told.")
     if kind == "misquotes":
         return _said("fail", "There it is.", ("instruction.md", "what nobody ever wrote anywhere"), "true")
-    if kind == "flags-all":
+    if kind in ("flags-all", "hasty"):
         return _said("fail", "There might be something.", _any_quote(prompt), "true")
     for fault in faults:
         for name, text in prompt.documents:
