@@ -6,6 +6,7 @@ A policy file tells the faults that are there:
     criterion = "weak_test"
     quote = "test -e /app/answer.txt"      # where these words stand, the fault is there
     candidate = "touch /app/answer.txt"
+    without = "for the answer"             # and where these do not
 """
 
 from __future__ import annotations
@@ -50,6 +51,13 @@ class Fault:
     criterion: str
     quote: str
     candidate: str = ""
+    without: str = ""
+
+    def among(self, documents: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+        """Return the document that it is in, and the words that show it."""
+        if self.without and any(self.without in text for _, text in documents):
+            return None
+        return next(((name, self.quote) for name, text in documents if self.quote in text), None)
 
 
 @dataclass(frozen=True)
@@ -116,9 +124,8 @@ def _opinion(kind: str, faults: Sequence[Fault], prompt: Prompt, criterion: str,
     if kind in ("flags-all", "hasty"):
         return _said("fail", "There might be something.", _any_quote(prompt), "true")
     for fault in faults:
-        for name, text in prompt.documents:
-            if fault.criterion == criterion and fault.quote in text:
-                return _said("fail", "It is there.", (name, fault.quote), fault.candidate)
+        if fault.criterion == criterion and (place := fault.among(prompt.documents)):
+            return _said("fail", "It is there.", place, fault.candidate)
     return _said("pass", "There is no such fault.")
 
 
@@ -133,8 +140,7 @@ def _any_quote(prompt: Prompt) -> tuple[str, str] | None:
 
 
 def _refutation(kind: str, faults: Sequence[Fault], prompt: Prompt) -> dict[str, str]:
-    shown = [text for _, text in prompt.documents]
-    known = any(fault.criterion == prompt.refuted and any(fault.quote in text for text in shown) for fault in faults)
+    known = any(fault.criterion == prompt.refuted and fault.among(prompt.documents) for fault in faults)
     stands = kind in ("flags-all", "misquotes") or (known and not _obeys(kind, prompt))
     return {"explanation": "I looked for it.", "verdict": "stands" if stands else "refuted"}
 

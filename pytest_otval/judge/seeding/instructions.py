@@ -96,7 +96,7 @@ def word_made_vague(texts: Texts) -> Fault | None:
         if found := pattern.search(texts.asked):
             text = texts.asked[: found.start()] + vague + texts.asked[found.end() :]
             before = text[: found.start() + len(vague)]
-            words = " ".join(before.split()[-6:])
+            words = " ".join(before.splitlines()[-1].split()[-6:])
             evidence = Evidence(texts.instruction, words)
             tests = tuple(texts.below(texts.tests))
             return Fault("word-made-vague", "ambiguous", {texts.instruction: text}, evidence, tests)

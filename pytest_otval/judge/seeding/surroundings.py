@@ -50,7 +50,7 @@ def answer_printed(texts: Texts) -> Fault | None:
             script = (
                 f"#!/bin/bash\nmkdir -p {path.rpartition('/')[0]}\ncat > {path} <<'EOF'\n{expected.rstrip()}\nEOF\n"
             )
-            evidence = Evidence(texts.solution, f"cat > {path} <<'EOF' {lines[0]}")
+            evidence = Evidence(texts.solution, f"cat > {path} <<'EOF'")
             return Fault("answer-printed", "hardcoded_solution", {texts.solution: script}, evidence)
     return None
 

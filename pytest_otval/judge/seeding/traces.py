@@ -106,14 +106,14 @@ def _step(example: Mapping[str, Any], made: Made) -> dict[str, Any]:
 
 
 def _steps(trajectory: Trajectory) -> list[Mapping[str, Any]]:
-    steps = trajectory.get("steps")
+    steps: object = trajectory.get("steps")
     return [step for step in steps if isinstance(step, Mapping)] if isinstance(steps, list) else []
 
 
 def _last_command(steps: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Return the last step of an agent that ran a command and has the form of ATIF."""
-    for step in reversed(steps):
-        calls = step.get("tool_calls") or []
+    for step in steps[::-1]:
+        calls: object = step.get("tool_calls") or []
         is_sound = isinstance(calls, list) and all(map(_is_call, calls))
         if step.get("source") == "agent" and is_sound and (calls or _has_fence(step)):
             return step
