@@ -266,6 +266,7 @@
       data = given;
       at("run").append(...pairs(data.run).children);
       at("models").hidden = !data.attempts;
+      at("reviews").hidden = !data.reviews;
       makeColumns();
       fillFilters();
       drawMatrix(data.attacks);
