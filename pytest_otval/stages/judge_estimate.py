@@ -13,7 +13,7 @@ from pytest_otval.judge.material import Material
 from pytest_otval.judge.prompts import review_messages
 from pytest_otval.llm.chat import Message
 from pytest_otval.stages.judge_trace import attempts_at, material_of
-from pytest_otval.stages.judging import Judge
+from pytest_otval.stages.judging import KIND_OF, Judge
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import Question, config_of
 from pytest_otval.stages.spec import JUDGE_TASK, Stage
@@ -68,8 +68,8 @@ def estimate(stage: Stage, machine: Machine, question: Question) -> Estimate:
     """Return what an item of the judge would take; nothing for one that would not come to be asked."""
     try:
         config_of(question.task)
+        judge = Judge(machine, question, KIND_OF[stage.mark], _Silent(machine.settings.run.judge))
         of_task = stage.mark == JUDGE_TASK.mark
-        judge = Judge(machine, question, "instruction" if of_task else "trace", _Silent(machine.settings.run.judge))
         materials = _of_task(question, judge) if of_task else _of_attempts(machine, question, judge)
         return sum((_one(judge, material, machine.settings.run.votes) for material in materials), Estimate())
     except Conclusion:

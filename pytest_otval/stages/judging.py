@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from pytest_otval.profile import ModelSection
 from pytest_otval.stages.judge_execution import Executions
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import Question
+from pytest_otval.stages.spec import JUDGE_TASK, JUDGE_TRACE
 
 MOST_CHARACTERS = 240_000
 """Of what is shown, some 60,000 tokens: attention is short, and tokens cost."""
@@ -31,6 +32,9 @@ ANSWER_TOKENS = 8_000
 
 OF_REQUESTS = {"served_name", "reasoning_back", "request"}
 """What answers depend on in a profile's section of a model; where it is asked and what that costs are no part."""
+
+KIND_OF: Mapping[str, Kind] = {JUDGE_TASK.name: "instruction", JUDGE_TRACE.name: "trace"}
+"""What a stage judges by."""
 
 _LOG_BYTES = 4096
 _QUOTE_LETTERS = 160

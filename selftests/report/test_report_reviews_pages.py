@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from pytest_otval.core import OtvalUsageError
+from pytest_otval.core import OtvalUsageError, node_id
 from pytest_otval.llm.atif import NAME
 from pytest_otval.report.html import write_html
 from pytest_otval.report.html.write_reviews import MOST_BYTES
@@ -18,6 +18,7 @@ from selftests.report.reviewed import fail, judged, judgement, review
 from selftests.report.talks import EVIL, atif, run_of, step
 from selftests.report.test_report_pages import called
 
+ID = node_id("demo", "a", "judge_task")
 TEST_SH = "#!/bin/bash\nexit 0\n<b>bold</b>\n"
 
 
@@ -171,6 +172,8 @@ def test_nothing_of_a_task_or_a_model_becomes_markup(pages, see, task):
 def test_from_the_results_to_a_line(pages, see, task):
     folder = pages(reviewed(task, fail("weak")))
     assert "hidden" not in see(folder, "index.html").id("reviews").attributes
+    (link,) = [one for one in see(folder, "index.html", row=ID).id("details").all("a") if one.text == "its reviews"]
+    assert link.attributes["href"] == "reviews.html#dataset=demo&task=a"
     links = {one.text: one.attributes["href"] for one in see(folder, dataset="demo", task="a").id("blocks").all("a")}
     assert links["tests/test.sh:2"] == "#dataset=demo&task=a&file=tests%2Ftest.sh&line=2"
     page = see(folder, dataset="demo", task="a", file="tests/test.sh", line="2")
