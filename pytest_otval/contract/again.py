@@ -11,7 +11,7 @@ from pytest_otval.contract.compare import Difference, Kind
 from pytest_otval.contract.model import Contract, Item
 from pytest_otval.core import stage_of
 from pytest_otval.history import Record, read_history
-from pytest_otval.stages.spec import EVERY_STAGE
+from pytest_otval.stages.spec import EVERY_STAGE, JUDGE_MARKS
 
 CONTAINERS = frozenset(stage.mark for stage in EVERY_STAGE if stage.containers)
 _CONCERNS: Mapping[Kind, frozenset[str]] = {
@@ -19,6 +19,7 @@ _CONCERNS: Mapping[Kind, frozenset[str]] = {
     "runtimes": CONTAINERS,
     "checks": frozenset(("static",)),
     "attacks": frozenset(("adversary",)),
+    "rubrics": JUDGE_MARKS,
     "expected": frozenset(),
     "versions": frozenset(),
 }

@@ -123,19 +123,18 @@ class StageItem(_Item):
 
     def ask(self, engine: Engine) -> tuple[StageResult, Line]:
         """Ask about the task."""
-        return engine.ask(self._asked)
+        return engine.ask(self.asked)
 
     def recall(self) -> bool:
         """Take an answer that is remembered and a pass; whether there is one."""
-        line = (
-            None if self.known_bad is not None or self.inapplicable else self.config.stash[ENGINE].recall(self._asked)
-        )
+        line = None if self.known_bad is not None or self.inapplicable else self.config.stash[ENGINE].recall(self.asked)
         if line is not None:
             self.user_properties.append((PROPERTY, for_reports(line)))
         return line is not None
 
     @property
-    def _asked(self) -> Asked:
+    def asked(self) -> Asked:
+        """What it asks about."""
         node: Any = self.parent
         chosen = node.parent
         return Asked(

@@ -103,13 +103,19 @@ def _brief(row: Row) -> dict[str, Any]:
 def _clusters(rows: Iterable[Row]) -> dict[str, str]:
     """Return what each attempt's task shares with others, by id: its repository, else its base image.
 
-    A base image that a whole dataset shares makes no clusters of it: one would say nothing of others.
+    A base image that a whole dataset shares makes no clusters of it: one would say nothing of others. An attempt that
+    did not come so far as to know either, as where its worker was killed, has what the task's others know.
     """
     known = list(rows)
     images: dict[str, set[str]] = defaultdict(set)
+    shared: dict[tuple[str, str], str] = {}
     for row in known:
-        images[row.dataset].add(row.image)
-    return {row.id: _cluster(row, len(images[row.dataset]) > 1) for row in known}
+        if row.image:
+            images[row.dataset].add(row.image)
+    for row in known:
+        task = (row.dataset, row.task)
+        shared[task] = shared.get(task) or _cluster(row, len(images[row.dataset]) > 1)
+    return {row.id: shared[row.dataset, row.task] for row in known}
 
 
 def _cluster(row: Row, images_differ: bool) -> str:

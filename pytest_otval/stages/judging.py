@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,11 +14,12 @@ from pytest_otval.judge.model import Criterion, Judgement, Kind, Review, Rubric
 from pytest_otval.judge.prompts import review_messages
 from pytest_otval.judge.refute import refute
 from pytest_otval.judge.review import UnreadableError, review
-from pytest_otval.llm.chat import BudgetSpentError, ContextOverflowError, EndpointError
+from pytest_otval.llm.chat import BudgetSpentError, Chat, ContextOverflowError, EndpointError
 from pytest_otval.profile import ModelSection
 from pytest_otval.stages.judge_execution import Executions
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import Question
+from pytest_otval.stages.spec import JUDGE_TASK, JUDGE_TRACE
 
 MOST_CHARACTERS = 240_000
 """Of what is shown, some 60,000 tokens: attention is short, and tokens cost."""
@@ -32,6 +33,9 @@ ANSWER_TOKENS = 8_000
 OF_REQUESTS = {"served_name", "reasoning_back", "request"}
 """What answers depend on in a profile's section of a model; where it is asked and what that costs are no part."""
 
+KIND_OF: Mapping[str, Kind] = {JUDGE_TASK.name: "instruction", JUDGE_TRACE.name: "trace"}
+"""What a stage judges by."""
+
 _LOG_BYTES = 4096
 _QUOTE_LETTERS = 160
 _DECIDING = ("stands", "executed")
@@ -40,9 +44,10 @@ _DECIDING = ("stands", "executed")
 class Judge:
     """Who reviews one task, by one rubric."""
 
-    def __init__(self, machine: Machine, question: Question, kind: Kind) -> None:
-        """Raises Conclusion: the model cannot be asked, or its context is too short."""
+    def __init__(self, machine: Machine, question: Question, kind: Kind, chat: Chat | None = None) -> None:
+        """``chat`` stands for the model. Raises Conclusion: the model's context is too short."""
         self._machine = machine
+        self._chat = chat
         self._group = question.task.dataset
         self._executions = Executions(machine, question)
         self.model = machine.settings.run.judge
@@ -60,12 +65,9 @@ class Judge:
 
     def review(self, material: Material, subject: str = "") -> Review:
         """Return the review of what is shown, every fail with its standing. Raises Conclusion."""
-        votes = self._machine.settings.run.votes
         try:
             self._machine.budget.require()
-            found = refute(
-                self._voter, self.rubric, review(self._voter, self.rubric, material, subject, votes), material
-            )
+            found = self.asked(material, subject)
         except BudgetSpentError as error:
             raise Conclusion("budget-spent", str(error)) from None
         except UnreadableError as error:
@@ -79,8 +81,13 @@ class Judge:
         judgements = tuple(self._executions.decide(criteria[one.criterion], one) for one in found.judgements)
         return replace(found, judgements=judgements)
 
+    def asked(self, material: Material, subject: str = "") -> Review:
+        """Return the review as the model gives it: no trial was run. Raises what a Chat raises, and UnreadableError."""
+        found = review(self._voter, self.rubric, material, subject, self._machine.settings.run.votes)
+        return refute(self._voter, self.rubric, found, material)
+
     def _voter(self, vote: int) -> CachedChat:
-        chat = self._machine.chat(self.model, vote)
+        chat = self._chat or self._machine.chat(self.model, vote)
         settings = self.section.model_dump(mode="json", include=OF_REQUESTS)
         return CachedChat(chat, self._machine.judge_answers, self._group, settings, vote)
 

@@ -17,7 +17,7 @@ from pytest_otval.images.steps import BuildPlan
 from pytest_otval.runtimes.mount import Supply, agent_supply, verifier_supply
 from pytest_otval.runtimes.record import Reference
 from pytest_otval.stages.attempted import digest_of
-from pytest_otval.stages.judging import OF_REQUESTS
+from pytest_otval.stages.judging import KIND_OF, OF_REQUESTS
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import Known, config_of, image_requests, require_owners, require_runnable
 from pytest_otval.stages.spec import JUDGE_MARKS, JUDGE_TRACE, OWN_MARKS, Stage
@@ -151,10 +151,8 @@ def _of_judge(machine: Machine, stage: Stage, known: Known) -> list[object]:
     run = machine.settings.run
     section = machine.model_section(run.judge).model_dump(mode="json", include={*OF_REQUESTS, "context"})
     told = [package_version(("llm", "judge")), run.judge, run.votes, section]
-    if stage.mark != JUDGE_TRACE.mark:
-        return [*told, machine.rubric("instruction").digest]
-    attempts = machine.attempts.of(known.dataset, known.task, known.digest)
-    return [*told, machine.rubric("trace").digest, digest_of(attempts)]
+    reviewed = machine.attempts.of(known.dataset, known.task, known.digest) if stage.mark == JUDGE_TRACE.mark else []
+    return [*told, machine.rubric(KIND_OF[stage.mark]).digest, digest_of(reviewed)]
 
 
 @cache

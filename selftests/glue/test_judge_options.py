@@ -119,3 +119,41 @@ def test_a_judge_is_not_submitted(project):
     project.dataset()
     outcome = project.run("datasets/demo", *JUDGE[1:], "-m", "judge", "--otval-submit=slurm")
     assert "--otval-judge is of runs on this machine" in outcome.refusal
+
+
+RUBRIC = 'kind = "KIND"\n[[criteria]]\nid = "a"\nquestion = "?"\n'
+
+
+def test_a_contract_fixes_what_is_judged_by(project):
+    project.dataset(tasks={"a": {}})
+    (project.root / "rubrics").mkdir()
+    file = project.root / "rubrics" / "instruction.toml"
+    file.write_text(RUBRIC.replace("KIND", "instruction"))
+    words = ("datasets/demo", *JUDGE, "-m", "judge_task", "--otval-prepare-contract", "c.json")
+    assert project.run(*words).status == 0
+    assert project.run("--otval-contract", "c.json", URL).status == 0
+    file.write_text(file.read_text().replace("?", "!"))
+    outcome = project.run("--otval-contract", "c.json", URL)
+    assert "1 differences (rubrics 1)" in outcome.refusal
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((URL, "--otval-judge=m", "--otval-rubric=none.toml"), "none.toml: cannot be read"),
+        ((URL, "--otval-judge=m", "--otval-rubric=one.toml,two.toml"), "are both of kind 'trace'"),
+        (("--otval-judge=m",), "the model m has no base_url"),
+        (("--otval-judge=small",), "a context of 2000 tokens is too short for "),
+        ((URL, "--otval-judge=m", "--otval-budget-usd=1"), "has no prices"),
+    ],
+)
+def test_what_no_review_could_do_without_is_told_before_anything_runs(project, options, words):
+    project.dataset()
+    for name in ("one.toml", "two.toml"):
+        (project.root / name).write_text(RUBRIC.replace("KIND", "trace"))
+    (project.root / "clusters").mkdir()
+    (project.root / "clusters" / "here.toml").write_text(
+        '[models."small"]\nbase_url = "http://127.0.0.1:9/v1"\ncontext = 2000\n'
+    )
+    assert words in project.run("datasets/demo", "-m", "judge", "--otval-cluster=here", *options).refusal
+    assert not (project.runs[-1] / "ledger").exists()

@@ -168,3 +168,19 @@ def test_a_rubric_of_the_user(project):
     (project.root / "mine.toml").write_text(rubric + "blocked = true\n")
     status, text = project.run(*judge(project, "right", "--otval-rubric=mine.toml"))
     assert (status, "mine.toml:4: criterion 1 (weak_test): unknown key 'blocked'" in text) == (4, True), text
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_what_reviews_would_take(project, workers):
+    words = judge(project, "right", "--otval-dry-run", "-n", workers, marks="judge or noop")
+    status, text = project.run(*words)
+    assert (status, project.server.asked()["requests"], project.results()) == (0, 0, {}), text
+    assert "judge_task: 1 review; at least 1 answer, about " in text
+    assert "judge_trace: nothing to be reviewed" in text
+    status, text = project.run(*judge(project, "right"))
+    assert (status, project.server.asked()["requests"]) == (1, 2), text
+    status, text = project.run(*words)
+    assert "judge_task: 1 review, all from the cache" in text
+    assert project.server.asked()["requests"] == 2
+    status, text = project.run("datasets/set", "-m", "noop", "--otval-dry-run")
+    assert (status, "--otval-submit PROFILE, or -m judge" in text) == (4, True), text

@@ -37,8 +37,8 @@ with words that are not there; obeys: as right, but does what it is told anywher
 outside of the blocks of data."""
 
 BLOCK_ID = re.compile(r'<data ([0-9a-f]{32}) name="')
-_CRITERION = re.compile(r"^- `(\w+)`: ", re.MULTILINE)
-_REFUTED = re.compile(r"fails the criterion `(\w+)`")
+_CRITERION = re.compile(r"^- `([\w.-]+)`: ", re.MULTILINE)
+_REFUTED = re.compile(r"fails the criterion `([\w.-]+)`")
 _QUESTION = re.compile(r"^(?:Review the (?:task|attempt) above|Another reviewer says that what is above)", re.MULTILINE)
 _ORDER = re.compile(
     r"\b(?:answer|mark|rate|report|give|grade|output|respond|return|outcome|verdict|set)\w*\b.{0,80}?\bpass(?:es|ed)?\b",

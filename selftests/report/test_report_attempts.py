@@ -62,6 +62,13 @@ def test_images_make_clusters_only_where_they_differ(read):
     assert [one.cluster for one in found] == ["debian:bookworm", "other", "org/it"]
 
 
+@pytest.mark.parametrize(("image", "cluster"), [("debian:bookworm", ""), ("other", "other")])
+def test_an_attempt_that_broke_off_early_is_of_its_tasks_cluster(read, image, cluster):
+    early = attempt("!", "a", image=None)
+    found = read(early, attempt("+", "a", number=1, image={"key": "k", "base": image}), attempt("+", "b"))
+    assert [one.cluster for one in found][:2] == [cluster, cluster]
+
+
 def test_what_pytest_carries_is_enough_for_a_summary():
     lines = attempts("+-x!", flags=["touched-tests"], truncated=True, repository="org/it")
     briefly = [row_of(for_reports(one)) for one in lines]

@@ -13,6 +13,7 @@ from pytest_otval.llm.budget import Budget
 from pytest_otval.llm.chat import BudgetSpentError, ContextOverflowError, EndpointError, Usage
 from pytest_otval.profile import ModelSection
 from pytest_otval.stages.attempted import AttemptLines
+from pytest_otval.stages.judge_estimate import Estimate, estimate
 from pytest_otval.stages.judging import CHARACTERS_A_TOKEN, MOST_CHARACTERS, characters_for
 from pytest_otval.stages.question import Question
 from pytest_otval.stages.registry import ask as ask_stage
@@ -281,3 +282,49 @@ def test_a_trajectory_that_anybody_wrote(judge, run):
     talk = {"agent/trajectory.json": json.dumps(odd).encode()}
     result, _ = judge(opinions("trace"), stage=JUDGE_TRACE, run=run("x", talk, flags="none", statistics={"steps": "y"}))
     assert (result.reason, result.facts["judge"][0]["classification"]) == ("expected", "unclear")
+
+
+# --- what it would take ---
+
+
+@pytest.fixture
+def taken(judge, fake_machine, tmp_path):
+    """Estimate a stage after some reviews."""
+
+    def told(*says, stage=JUDGE_TASK, prices=(None, None), **more):
+        _, machine = judge(*says, stage=stage, **more)
+        usd_in, usd_out = prices
+        machine.model_section = lambda model: ModelSection(usd_in=usd_in, usd_out=usd_out)
+        question = Question(make_task(tmp_path, test=TEST, files=FILES), DatasetSettings(), tmp_path, digest=DIGEST)
+        return estimate(stage, machine, question)
+
+    return told
+
+
+def test_an_estimate(taken):
+    found = taken(EndpointError("none"), prices=(1.0, 10.0))
+    assert (found.reviews, found.known, found.answers, found.completion) == (1, 0, 1, 300)
+    assert 500 < found.prompt < 3000
+    assert found.usd == pytest.approx((found.prompt + 3000) / 1e6)
+    assert str(found).startswith("1 review; at least 1 answer, about ")
+    two = taken(EndpointError("none"), votes=3)
+    assert (two.answers, two.prompt, two.usd) == (2, 2 * found.prompt, None)
+
+
+def test_what_is_known_takes_nothing(taken):
+    assert str(taken(opinions(clear=UNCLEAR), STANDS)) == "1 review, all from the cache"
+
+
+def test_a_refuter_that_is_not_known_is_asked_again(taken):
+    assert taken(opinions(clear=UNCLEAR), said("?")).known == 0
+
+
+def test_of_attempts(taken, run):
+    found = taken(EndpointError("none"), stage=JUDGE_TRACE, run=run("+-!"))
+    assert (found.reviews, found.answers) == (2, 2)
+
+
+def test_of_a_task_that_cannot_be_asked_about(judge, tmp_path):
+    _, machine = judge(opinions())
+    question = Question(make_task(tmp_path, toml="= x"), DatasetSettings(), tmp_path)
+    assert estimate(JUDGE_TASK, machine, question) == Estimate()
