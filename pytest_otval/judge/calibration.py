@@ -53,8 +53,9 @@ class Calibration:
         tally = next((one for one in self.tallies if one.criterion == criterion), None)
         if tally is None or not tally.is_measured:
             return NOT_MEASURED
-        words = f"precision {tally.precision}, recall {tally.recall}"
-        return f"{words}: {self.model} at {self.endpoint}, {self.time[:10]}"
+        below = f"; below {self.floor:g}, so it decides nothing" if criterion in self.advisory else ""
+        words = f"precision {tally.precision}, recall {tally.recall}{below}"
+        return f"{words} ({self.model} at {self.endpoint}, {self.time[:10]})"
 
     def as_dict(self) -> dict[str, Any]:
         """Return it in plain JSON types."""
@@ -78,6 +79,11 @@ def latest(folder: Path, model: str, rubric: str) -> Calibration | None:
         if (line.get("model"), line.get("rubric")) == (model, rubric):
             found = _calibration(line) or found
     return found
+
+
+def measured(calibration: Calibration | None, criterion: str) -> str:
+    """Return in words what is known of a criterion."""
+    return NOT_MEASURED if calibration is None else calibration.told(criterion)
 
 
 def table_lines(calibration: Calibration, rubric: Rubric) -> list[str]:

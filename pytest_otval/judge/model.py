@@ -101,6 +101,8 @@ class Judgement:
     """Of a fail, or where votes are split; None before somebody looked at it."""
     why: str = ""
     """The refuter's words, or what the trial showed."""
+    measured: str = ""
+    """Of a fail: how far this judge is to be believed about this criterion, in words, and who measured it."""
 
 
 @dataclass(frozen=True, slots=True)

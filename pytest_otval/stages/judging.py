@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_otval.core import Conclusion, OtvalUsageError, StageResult, printable
 from pytest_otval.judge.cache import CachedChat
+from pytest_otval.judge.calibration import Calibration, measured
 from pytest_otval.judge.material import Material
 from pytest_otval.judge.model import Criterion, Judgement, Kind, Review, Rubric
 from pytest_otval.judge.prompts import review_messages
@@ -53,6 +54,7 @@ class Judge:
         self.model = machine.settings.run.judge
         try:
             self.rubric = machine.rubric(kind)
+            self.calibration = machine.calibration(kind)
             self.section = machine.model_section(self.model)
             self.characters = characters_for(self.rubric, self.section)
         except OtvalUsageError as error:
@@ -104,19 +106,25 @@ def characters_for(rubric: Rubric, section: ModelSection) -> int:
     return min(room, MOST_CHARACTERS)
 
 
-def with_advice(reviewed: Review, rubric: Rubric) -> Review:
-    """Return a review in which what stands and does not block is ``advisory``."""
-    blocking = {one.id for one in rubric.criteria if one.blocking}
-    judgements = tuple(
-        replace(one, standing="advisory") if one.standing == "stands" and one.criterion not in blocking else one
-        for one in reviewed.judgements
-    )
-    return replace(reviewed, judgements=judgements)
+def with_advice(reviewed: Review, rubric: Rubric, calibration: Calibration | None = None) -> Review:
+    """Return a review in which what stands and does not block is ``advisory``, and each fail says what was measured.
+
+    Neither does a criterion block below the floor of a calibration; what a trial showed needs nobody's word.
+    """
+    advice = {one.id for one in rubric.criteria if not one.blocking} | (calibration.advisory if calibration else set())
+
+    def told(one: Judgement) -> Judgement:
+        if one.outcome != "fail":
+            return one
+        standing = "advisory" if one.standing == "stands" and one.criterion in advice else one.standing
+        return replace(one, standing=standing, measured=measured(calibration, one.criterion))
+
+    return replace(reviewed, judgements=tuple(map(told, reviewed.judgements)))
 
 
 def concluded(judge: Judge, reviews: Sequence[Review], passed: str) -> StageResult:
     """Return the answer that reviews come to; ``passed`` is what is told where nothing blocks."""
-    told = [with_advice(one, judge.rubric) for one in reviews]
+    told = [with_advice(one, judge.rubric, judge.calibration) for one in reviews]
     facts = {"judge": [one.as_dict() for one in told], "trials": judge.trials}
     blocking = {one.id: one for one in judge.rubric.criteria if one.blocking}
     faults = [

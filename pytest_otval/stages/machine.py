@@ -24,6 +24,7 @@ from pytest_otval.images.staging import Staging, staging_of, sweep_staged
 from pytest_otval.images.steps import base_plan
 from pytest_otval.images.store import Images
 from pytest_otval.judge.cache import VERSION as ANSWERS_VERSION
+from pytest_otval.judge.calibration import Calibration, latest
 from pytest_otval.judge.model import Kind, Rubric
 from pytest_otval.judge.rubric import rubrics
 from pytest_otval.kept import Kept
@@ -143,6 +144,19 @@ class Machine:
     def _rubrics(self) -> Mapping[Kind, Rubric]:
         places = [*([self._root] if self._root else []), self._workspace.root]
         return rubrics(self.settings.run.rubric, places)
+
+    def calibration(self, kind: Kind) -> Calibration | None:
+        """Return what was measured of the run's judge by the rubric of this kind. Raises OtvalUsageError."""
+        return self._calibrations[kind]
+
+    @cached_property
+    def _calibrations(self) -> Mapping[Kind, Calibration | None]:
+        judge, folder = self.settings.run.judge, self._workspace.judges
+        model = self.model_section(judge).served_name or judge
+        try:
+            return {kind: latest(folder, model, rubric.digest) for kind, rubric in self._rubrics.items()}
+        except OSError as error:
+            raise OtvalUsageError(f"{folder}: calibrations cannot be read: {error.strerror or error}") from None
 
     @cached_property
     def judge_answers(self) -> Kept:

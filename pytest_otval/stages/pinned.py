@@ -147,12 +147,14 @@ def _of_model(machine: Machine, model: str) -> list[object]:
 
 
 def _of_judge(machine: Machine, stage: Stage, known: Known) -> list[object]:
-    """Return what a review depends on besides its task. Raises OtvalUsageError for a rubric that cannot be read."""
+    """Return what a review depends on besides its task. Raises OtvalUsageError for what cannot be read."""
     run = machine.settings.run
     section = machine.model_section(run.judge).model_dump(mode="json", include={*OF_REQUESTS, "context"})
     told = [package_version(("llm", "judge")), run.judge, run.votes, section]
     reviewed = machine.attempts.of(known.dataset, known.task, known.digest) if stage.mark == JUDGE_TRACE.mark else []
-    return [*told, machine.rubric(KIND_OF[stage.mark]).digest, digest_of(reviewed)]
+    calibration = machine.calibration(KIND_OF[stage.mark])
+    advisory = sorted(calibration.advisory) if calibration else None
+    return [*told, machine.rubric(KIND_OF[stage.mark]).digest, digest_of(reviewed), advisory]
 
 
 @cache

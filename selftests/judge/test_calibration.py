@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_otval.judge.calibration import NAME as CALIBRATIONS
-from pytest_otval.judge.calibration import NOT_MEASURED, Calibration, add_calibration, latest, table_lines
+from pytest_otval.judge.calibration import (
+    NOT_MEASURED,
+    Calibration,
+    add_calibration,
+    latest,
+    measured,
+    table_lines,
+)
 from pytest_otval.judge.labels import NAME as LABELS
 from pytest_otval.judge.labels import Label, add_label, agreement, labels
 from pytest_otval.judge.model import Criterion, Rubric
@@ -64,9 +71,11 @@ def test_what_is_below_the_floor_is_advisory():
 def test_it_is_told_who_was_measured_and_what_was_not():
     told = CALIBRATION.told("right")
     assert told == (
-        "precision 1.00 (9/9, 0.70-1.00), recall 1.00 (9/9, 0.70-1.00): "
-        "org/judge at http://127.0.0.1:8000/v1, 2026-01-02"
+        "precision 1.00 (9/9, 0.70-1.00), recall 1.00 (9/9, 0.70-1.00) "
+        "(org/judge at http://127.0.0.1:8000/v1, 2026-01-02)"
     )
+    assert "; below 0.5, so it decides nothing (org/judge at " in CALIBRATION.told("loud")
+    assert measured(None, "right") == NOT_MEASURED
     assert CALIBRATION.told("unseeded") == CALIBRATION.told("unknown") == NOT_MEASURED == "not measured with a model"
 
 

@@ -7,7 +7,9 @@ import pytest
 
 from pytest_otval.core import OtvalUsageError, Verdict
 from pytest_otval.judge.cache import VERSION
+from pytest_otval.judge.calibration import Calibration
 from pytest_otval.judge.model import Criterion, Review, Rubric
+from pytest_otval.judge.tally import Tally
 from pytest_otval.kept import Kept
 from pytest_otval.llm.budget import Budget
 from pytest_otval.llm.chat import BudgetSpentError, ContextOverflowError, EndpointError, Usage
@@ -57,7 +59,18 @@ def opinions(kind="instruction", **told):
 def judge(fake_machine, tmp_path):
     """Ask a stage: its answer, the machine, and the chats that were made."""
 
-    def ask(*says, stage=JUDGE_TASK, script=None, run=None, task=None, votes=1, context=None, budget=None, **verdict):
+    def ask(
+        *says,
+        stage=JUDGE_TASK,
+        script=None,
+        run=None,
+        task=None,
+        votes=1,
+        context=None,
+        budget=None,
+        calibration=None,
+        **verdict,
+    ):
         machine = fake_machine(script or writes_reward("1"), **{"flavour": "fakeroot-subuid", **verdict})
         chats = []
 
@@ -68,6 +81,7 @@ def judge(fake_machine, tmp_path):
         machine.settings = replace(machine.settings, run=replace(machine.settings.run, judge="j", votes=votes))
         machine.chat, machine.chats = chat, chats
         machine.rubric = lambda kind: Rubric(kind, CRITERIA[kind])
+        machine.calibration = lambda kind: calibration
         machine.model_section = lambda model: ModelSection(context=context)
         machine.budget = budget or Budget(tmp_path / "out")
         machine.judge_answers = Kept(tmp_path / "answers", VERSION)
@@ -135,6 +149,38 @@ def test_a_trial_decides_about_a_weak_test(judge, reward, standing, reason):
 def test_a_claim_that_no_trial_shows_fails_nothing(judge):
     result, machine = judge(opinions(weak=WEAK), STANDS, flavour="")
     assert (result.reason, standings(result)["weak"], machine.sandbox.containers) == ("expected", "advisory", [])
+
+
+def calibrated(*tallies):
+    endpoint = {"model": "j", "endpoint": "http://127.0.0.1:1/v1", "time": "2026-01-02T03:04:05+00:00"}
+    about = {"kind": "instruction", "rubric": "r", "votes": 1, "floor": 0.5}
+    return Calibration(**endpoint, **about, untouched=9, alarmed=0, seeded=9, unreadable=0, tallies=tallies)
+
+
+def measured(result):
+    return {one["criterion"]: one["measured"] for one in result.facts["judge"][0]["judgements"]}
+
+
+def test_a_criterion_below_the_floor_of_a_calibration_is_advice(judge):
+    loud = calibrated(Tally("clear", found=9, raised=9))
+    result, _ = judge(opinions(clear=UNCLEAR), STANDS, calibration=loud)
+    assert (result.reason, standings(result)["clear"]) == ("expected", "advisory")
+    who = "(j at http://127.0.0.1:1/v1, 2026-01-02)"
+    counts = "precision 0.50 (9/18, 0.29-0.71), recall 1.00 (9/9, 0.70-1.00)"
+    assert measured(result)["clear"] == f"{counts}; below 0.5, so it decides nothing {who}"
+    assert measured(result)["spelled"] == ""
+
+
+def test_what_a_trial_shows_needs_no_calibration(judge):
+    loud = calibrated(Tally("weak", found=9, raised=9))
+    result, _ = judge(opinions(weak=WEAK), STANDS, script=writes_reward("1"), calibration=loud)
+    assert (result.reason, standings(result)["weak"]) == ("judged-faulty", "executed")
+
+
+def test_what_was_not_measured_is_said_and_blocks_as_the_rubric_has_it(judge):
+    for calibration in (None, calibrated(Tally("clear", raised=9))):
+        result, _ = judge(opinions(clear=UNCLEAR), STANDS, calibration=calibration)
+        assert (result.reason, measured(result)["clear"]) == ("judged-faulty", "not measured with a model")
 
 
 def test_votes(judge):
