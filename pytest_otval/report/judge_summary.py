@@ -76,10 +76,11 @@ def judge_lines(rows: Iterable[Row]) -> Iterator[Text]:
 def _table(counts: dict[str, Counter[str]]) -> Iterator[Text]:
     loud = {name: one for name, one in counts.items() if set(one) - _QUIET}
     if loud:
-        width = max(len(one_line(name, _NAME_LETTERS)) for name in loud) + 2
-        yield Text(f"  {'criterion':{width}}" + "".join(f"{name:>10}" for name in COLUMNS), "title")
+        width = max(9, *(len(one_line(name, _NAME_LETTERS)) for name in loud))
+        columns = [name for name in COLUMNS if any(one[name] for one in loud.values())]
+        yield Text(f"  {'criterion':{width}}" + "".join(f"  {name}" for name in columns), "title")
         for name, one in loud.items():
-            cells = "".join(f"{one[column]:>10}" for column in COLUMNS)
+            cells = "".join(f"  {one[column]:>{len(column)}}" for column in columns)
             bad = one["stands"] or one["executed"]
             yield Text(f"  {one_line(name, _NAME_LETTERS):{width}}{cells}", "warn" if bad else "")
     if quiet := len(counts) - len(loud):

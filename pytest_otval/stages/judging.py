@@ -37,7 +37,7 @@ OF_REQUESTS = {"served_name", "reasoning_back", "request"}
 KIND_OF: Mapping[str, Kind] = {JUDGE_TASK.name: "instruction", JUDGE_TRACE.name: "trace"}
 """What a stage judges by."""
 
-_LOG_BYTES = 4096
+_LOG_CHARACTERS = 4096
 _QUOTE_LETTERS = 160
 _DECIDING = ("stands", "executed")
 
@@ -152,13 +152,14 @@ def _headline(criterion: Criterion, judgement: Judgement) -> str:
 
 
 def _log(faults: Iterable[tuple[Criterion, Judgement]]) -> str:
-    return "\n".join(line for fault in faults for line in _lines(*fault))[:_LOG_BYTES]
+    """Return what shows the faults; the last line, by which reports put items together, is of the first."""
+    return "\n".join(line for fault in reversed(list(faults)) for line in _lines(*fault))[-_LOG_CHARACTERS:]
 
 
 def _lines(criterion: Criterion, judgement: Judgement) -> Iterator[str]:
-    yield f"{criterion.id} ({judgement.standing}): {printable(' '.join(judgement.opinion.explanation.split()))}"
     for one in judgement.opinion.evidence:
         quote = printable(" ".join(one.quote.split())[:_QUOTE_LETTERS])
         yield f"  {printable(one.document)}:{one.line}: {quote}"
     if judgement.standing == "executed":
         yield f"  {printable(judgement.why)}"
+    yield f"{criterion.id} ({judgement.standing}): {printable(' '.join(judgement.opinion.explanation.split()))}"

@@ -118,7 +118,7 @@ def test_a_fault_that_blocks(judge):
     result, _ = judge(opinions(clear=UNCLEAR, spelled=MISSPELLED), STANDS, STANDS)
     assert (result.reason, result.verdict) == ("judged-faulty", Verdict.FAIL)
     assert result.headline == "clear: instruction.md:1: it is\\x1b wrong"
-    assert result.log.splitlines() == ["clear (stands): it is\\x1b wrong", "  instruction.md:1: the sum"]
+    assert result.log.splitlines() == ["  instruction.md:1: the sum", "clear (stands): it is\\x1b wrong"]
     assert standings(result) == {"weak": None, "clear": "stands", "spelled": "advisory"}
 
 
