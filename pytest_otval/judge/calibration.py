@@ -7,14 +7,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_otval.judge.model import Rubric
+from pytest_otval.judge.model import NOT_MEASURED, Rubric
 from pytest_otval.judge.records import append, read
 from pytest_otval.judge.tally import Share, Tally, total
 
 NAME = "calibrations.jsonl"
 FLOOR = 0.5
 """Of a criterion that blocks: its findings are shown to be right more often than wrong."""
-NOT_MEASURED = "not measured with a model"
 HEAD = ("criterion", "precision", "recall", "kappa", "placed", "labels")
 """``placed``: of the faults that were found those that are quoted from where they are."""
 

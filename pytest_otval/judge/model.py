@@ -25,6 +25,9 @@ Standing = Literal["stands", "refuted", "executed", "disproved", "advisory", "sp
 showed it; disproved: a trial showed the opposite; advisory: nothing refuted it, and it decides nothing; split: some
 votes said so, and no outcome has a majority, so that it is no finding."""
 
+NOT_MEASURED = "not measured with a model"
+"""What is known of a judge without a calibration, and of criteria for which there are no known faults."""
+
 
 @dataclass(frozen=True, slots=True)
 class Criterion:

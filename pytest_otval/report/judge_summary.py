@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_otval.judge.agreement import fleiss_kappa
+from pytest_otval.judge.model import NOT_MEASURED
 from pytest_otval.report.attempt_summary import counted
 from pytest_otval.report.results import Row
 from pytest_otval.report.reviews import Judged, Reviewed
@@ -20,6 +21,7 @@ WHAT = {"instruction": "tasks", "trace": "attempts"}
 
 _QUIET = frozenset(("pass", "n/a"))
 _NAME_LETTERS = 40
+_NAMES_LETTERS = 200
 
 
 def by_judge(rows: Iterable[Row]) -> dict[tuple[str, str], list[Reviewed]]:
@@ -67,10 +69,19 @@ def judge_lines(rows: Iterable[Row]) -> Iterator[Text]:
         what = f"reviews of {WHAT.get(kind, one_line(kind))} by {one_line(model, _NAME_LETTERS)}"
         yield Text(f"{what}: {len(reviews)}{agreed}; {cost_of(reviews)}", "title")
         yield from _table(counts_of(reviews))
+        yield from _unmeasured(reviews)
         classes = Counter(review.classification for review in reviews if review.classification)
         if classes:
             told = ", ".join(f"{one_line(name, _NAME_LETTERS)} {count}" for name, count in classes.most_common())
             yield Text(f"        with their rewards they are: {told}")
+
+
+def _unmeasured(reviews: Iterable[Reviewed]) -> Iterator[Text]:
+    judged = (one for review in reviews for one in review.judged)
+    names = dict.fromkeys(one.criterion for one in judged if one.measured == NOT_MEASURED)
+    if names:
+        told = one_line(", ".join(names), _NAMES_LETTERS)
+        yield Text(f"  fails of criteria that were {NOT_MEASURED} (judge calibrate): {told}", "warn")
 
 
 def _table(counts: dict[str, Counter[str]]) -> Iterator[Text]:

@@ -25,6 +25,8 @@ class Judged:
     """The first two."""
     dropped: bool
     """Whether it was a fail without a quote that stands anywhere."""
+    measured: str = ""
+    """Of a fail: what is known of the judge's word about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ def brief(review: Mapping[str, Any]) -> dict[str, Any]:
             "standing": one["standing"],
             "votes": list(one["votes"][:2]),
             "opinion": {"dropped": one["opinion"]["dropped"]},
+            "measured": one.get("measured", ""),
         }
         for one in review["judgements"]
     ]
@@ -83,6 +86,7 @@ def _judged(judgement: Mapping[str, Any]) -> Judged:
         intern(judgement["standing"] or ""),
         tuple(map(intern, judgement["votes"][:2])),
         "quote" in judgement["opinion"]["dropped"],
+        intern(judgement.get("measured", "")),
     )
 
 

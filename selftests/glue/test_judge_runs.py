@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from pytest_otval.__main__ import main
 from pytest_otval.core import node_id
-from pytest_otval.judge.model import Review
+from pytest_otval.judge.model import NOT_MEASURED, Review
 from selftests.fakes import make_task
 from selftests.glue.model_runs import model_project
 
@@ -77,6 +78,27 @@ def test_one_that_flags_everything(project):
     found = standings(review)
     assert (found["weak_test"], found["brittle_test"]) == ("disproved", "advisory")
     assert "executed" not in found.values()
+
+
+def test_below_the_floor_of_a_calibration_the_word_of_a_model_is_advice(project, monkeypatch):
+    """The judge is one that flags everything; its answers are known, and decide nothing any more."""
+    words = judge(project, "flags-all")
+    assert project.run(*words)[0] == 1
+    monkeypatch.setenv("OT_WORKSPACE", str(project.root / "workspace"))
+    monkeypatch.delenv("OT_CLUSTER", raising=False)
+    monkeypatch.chdir(project.root)
+    calibration = ["datasets/set", "--judge=judge-flags-all", f"--base-url={project.server.url}"]
+    assert main(["judge", "calibrate", *calibration]) == 0
+    status, text = project.run(*words)
+    assert status == 1, text
+    line, (review,) = answer(project)
+    assert line["cached_from"] is None
+    # No known fault of this one can be put into the task.
+    assert [name for name, standing in standings(review).items() if standing == "stands"] == ["unstated_output_form"]
+    found = {one.criterion: one.measured for one in review.judgements}
+    assert found["guessable"] == NOT_MEASURED
+    assert f"so it decides nothing (judge-flags-all at {project.server.url}, " in found["answer_given_away"]
+    assert f"fails of criteria that were {NOT_MEASURED} (judge calibrate): " in text
 
 
 @pytest.mark.parametrize(

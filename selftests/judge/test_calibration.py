@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from pytest_otval.judge.calibration import NAME as CALIBRATIONS
 from pytest_otval.judge.calibration import (
-    NOT_MEASURED,
     Calibration,
     add_calibration,
     latest,
@@ -19,7 +18,7 @@ from pytest_otval.judge.calibration import (
 )
 from pytest_otval.judge.labels import NAME as LABELS
 from pytest_otval.judge.labels import Label, add_label, agreement, labels
-from pytest_otval.judge.model import Criterion, Rubric
+from pytest_otval.judge.model import NOT_MEASURED, Criterion, Rubric
 from pytest_otval.judge.records import append, read
 from pytest_otval.judge.tally import Tally
 

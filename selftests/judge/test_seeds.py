@@ -13,6 +13,7 @@ from pytest_otval.judge.rubric import own_rubric
 from pytest_otval.judge.seeding.instructions import sentences
 from pytest_otval.judge.seeding.planting import copy_task, plant
 from pytest_otval.judge.seeding.texts import read_texts, whole
+from pytest_otval.judge.seeding.traces import TRACE_SEEDS
 from pytest_otval.judge.seeds import SEEDS, faults
 from pytest_otval.task.digest import task_content, task_digest
 from pytest_otval.task.load import load_task
@@ -30,6 +31,12 @@ def test_seeds_are_of_criteria_that_there_are():
     assert len({seed.id for seed in SEEDS}) == len(SEEDS)
     asked = {one.id for one in RUBRIC.criteria}
     assert {seed.criterion for seed in SEEDS} == asked - {"guessable"}
+
+
+def test_they_are_documented():
+    told = (DEMO[0].parents[3] / "docs" / "calibration.md").read_text()
+    for seed in (*SEEDS, *TRACE_SEEDS):
+        assert f"| `{seed.id}` | `{seed.criterion}` | {seed.what} |" in told
 
 
 @pytest.mark.parametrize("folder", DEMO, ids=lambda folder: folder.name)

@@ -1,12 +1,13 @@
 """What the summary and the JSON lines say of reviews."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from pytest_otval.core import OtvalUsageError, node_id
 from pytest_otval.glue.lines import for_reports
-from pytest_otval.judge.model import Review
+from pytest_otval.judge.model import NOT_MEASURED, Review
 from pytest_otval.report.judge_summary import judge_lines, kappa_of
 from pytest_otval.report.results import read_results, row_of
 from pytest_otval.report.reviews import reviewed, write_reviews
@@ -48,6 +49,14 @@ def test_where_all_is_well_and_nothing_is_priced():
     assert told(line()) == []
 
 
+def test_it_is_said_which_fails_nobody_measured():
+    measured = replace(fail("clear"), measured="precision 1.00")
+    fails = [replace(fail(name), measured=NOT_MEASURED) for name in ("weak", f"brittle{EVIL}")]
+    *_, last = told(judged(review(measured, *fails)))
+    assert last.startswith("  fails of criteria that were not measured with a model (judge calibrate): weak, brittle")
+    assert last.isprintable()
+
+
 def test_kappa_is_of_all_votes_together():
     both = [judgement(str(number), votes=("pass", "pass")) for number in range(3)]
     agreed = judgement("x", "fail", votes=("fail", "fail"))
@@ -57,7 +66,7 @@ def test_kappa_is_of_all_votes_together():
 
 def test_reports_of_pytest_carry_as_much():
     """But none of the words."""
-    for one in LINES:
+    for one in (*LINES, judged(review(replace(fail("weak"), measured=NOT_MEASURED)))):
         carried = for_reports(one)
         assert reviewed(json.loads(json.dumps(carried))) == reviewed(one.as_dict())
         assert "exit 0" not in json.dumps(carried)

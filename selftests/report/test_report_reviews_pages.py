@@ -76,9 +76,11 @@ def test_the_overview(pages, task):
 
 
 def test_a_quote_leads_to_the_line_of_a_file(pages, task):
-    blocks, sources = blocks_of(pages(reviewed(task, fail("weak"), fail("other", "refuted"), judgement("fine"))))
+    weak = replace(fail("weak"), measured="not measured with a model")
+    blocks, sources = blocks_of(pages(reviewed(task, weak, fail("other", "refuted"), judgement("fine"))))
     findings, criteria = blocks
     first, second = findings["rows"]
+    assert (first["measured"], second["measured"]) == ("not measured with a model", "")
     assert (first["head"], first["loud"], second["loud"]) == ("weak: fail, stands", True, False)
     (quote,) = first["quotes"]
     assert quote == {
@@ -155,7 +157,7 @@ def test_nothing_of_a_task_or_a_model_becomes_markup(pages, see, task):
     name = EVIL.replace("/", "").replace("\0", "")
     evil = fail(EVIL, document=name, quote=EVIL, at=1)
     words = replace(evil.opinion, explanation=EVIL, fix=EVIL, candidate=EVIL)
-    made = review(replace(evil, opinion=words, why=EVIL), model=EVIL, left_out=(EVIL,))
+    made = review(replace(evil, opinion=words, why=EVIL, measured=EVIL), model=EVIL, left_out=(EVIL,))
     folder = pages(judged(made, task_digest=task_digest(task)))
     (file,) = blocks_of(folder)[1]
     about = {"dataset": "demo", "task": "a"}

@@ -91,7 +91,12 @@ def place_changed(texts: Texts) -> Fault | None:
 
 
 def word_made_vague(texts: Texts) -> Fault | None:
-    """Put a word that can be read in several ways in the place of an exact one: of an order, a rounding, a form."""
+    """Put a word that can be read in several ways in the place of an exact one: of an order, a rounding, a form.
+
+    Only where the result is compared with a file, so that the difference is one to the tests.
+    """
+    if not any(f"{texts.tests}/{path.rpartition('/')[2]}" in texts.files for path, _ in texts.results()):
+        return None
     for pattern, vague in _VAGUE:
         if found := pattern.search(texts.asked):
             text = texts.asked[: found.start()] + vague + texts.asked[found.end() :]
@@ -154,7 +159,8 @@ SEEDS = (
     Seed(
         "word-made-vague",
         "ambiguous",
-        "an order, rounding or separator is no longer told; where one of a few phrases stands",
+        "an order, rounding or separator is no longer told; where one of a few phrases stands, and tests/ has a file"
+        " with the name of the result",
         word_made_vague,
     ),
     Seed(

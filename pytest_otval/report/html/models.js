@@ -135,7 +135,7 @@
     return made;
   }
 
-  function drawFinding({ head, loud, text: said, fix, why, candidate, quotes }) {
+  function drawFinding({ head, loud, text: said, fix, why, measured, candidate, quotes }) {
     const made = element("div", undefined, { class: loud ? "finding loud" : "finding" });
     made.append(element("h3", head));
     if (said) made.append(element("p", said));
@@ -146,6 +146,7 @@
       made.append(place, element("blockquote", quote));
     }
     if (why) made.append(element("p", why, { class: "note" }));
+    if (measured) made.append(element("p", measured, { class: "note" }));
     if (fix) made.append(element("p", `Fix: ${fix}`));
     if (candidate) made.append(folded("candidate", candidate, false));
     return made;

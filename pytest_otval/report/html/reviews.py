@@ -73,6 +73,7 @@ def _finding(judgement: Judgement, review: Review, lead: Link) -> dict[str, Any]
         "text": _shown(opinion.explanation),
         "fix": _shown(opinion.fix),
         "why": _shown(judgement.why),
+        "measured": _shown(judgement.measured),
         "candidate": _shown(opinion.candidate),
         "quotes": [{"where": _where(one), "quote": _shown(one.quote), **lead(review, one)} for one in opinion.evidence],
     }
