@@ -8,6 +8,9 @@ from pathlib import Path
 
 from pytest_otval.cluster.image_command import run_action
 
+FLOOR = 0.7
+"""Nine faults that were all found, and nine sound tasks without a false alarm, assure it."""
+
 
 def add_arguments(judge: argparse.ArgumentParser, add_cluster: Callable[[argparse.ArgumentParser], None]) -> None:
     """Add the actions; ``add_cluster`` adds the option that names the cluster profile."""
@@ -30,8 +33,8 @@ def add_arguments(judge: argparse.ArgumentParser, add_cluster: Callable[[argpars
     measured.add_argument("--votes", type=_at_least_one, default=1, metavar="N", help="as --otval-votes (default: 1)")
     measured.add_argument("--rubric", type=Path, metavar="FILE", help="rubric in place of ours")
     measured.add_argument("--limit", type=_at_least_one, metavar="N", help="take so many tasks or attempts")
-    floor = "criteria whose precision is not shown to reach it decide nothing (default: 0.5)"
-    measured.add_argument("--floor", type=_share, default=0.5, metavar="X", help=floor)
+    floor = f"criteria whose findings are not assured to this degree decide nothing (default: {FLOOR:g})"
+    measured.add_argument("--floor", type=_share, default=FLOOR, metavar="X", help=floor)
     measured.add_argument("--json", type=Path, metavar="FILE", help="write the counts as JSON, too")
     add_cluster(measured)
 

@@ -12,10 +12,9 @@ from pytest_otval.judge.records import append, read
 from pytest_otval.judge.tally import Share, Tally, total
 
 NAME = "calibrations.jsonl"
-FLOOR = 0.5
-"""Of a criterion that blocks: its findings are shown to be right more often than wrong."""
-HEAD = ("criterion", "precision", "recall", "kappa", "placed", "labels")
-"""``placed``: of the faults that were found those that are quoted from where they are."""
+HEAD = ("criterion", "precision", "recall", "kappa", "assured", "placed", "labels")
+"""``assured``: see ``Tally.assured``, to which the floor applies. ``placed``: of the faults that were found
+those that are quoted from where they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,8 @@ def table_lines(calibration: Calibration, rubric: Rubric) -> list[str]:
 def _row(tally: Tally) -> Sequence[str]:
     kappa = "-" if tally.kappa is None else f"{tally.kappa:.2f}"
     placed = f"{tally.placed}/{tally.found}" if tally.found else "-"
-    return tally.criterion, str(tally.precision), str(tally.recall), kappa, placed, str(tally.labelled)
+    assured = "-" if tally.assured is None else f"{tally.assured:.2f}"
+    return tally.criterion, str(tally.precision), str(tally.recall), kappa, assured, placed, str(tally.labelled)
 
 
 def _calibration(line: Mapping[str, Any]) -> Calibration | None:

@@ -83,16 +83,20 @@ class Tally:
         chance = (said * true + (total - said) * (total - true)) / total**2
         return (seen - chance) / (1 - chance)
 
-    def is_below(self, floor: float) -> bool:
-        """Whether its findings may decide nothing.
+    @property
+    def assured(self) -> float | None:
+        """What precision is shown to be at least, where a half of what is reviewed has the fault; None: not measured.
 
-        Where faults were seeded: it is not shown, at 95 %, that the share of right findings reaches the floor. By
-        labels alone: it is shown that it does not.
+        From the lower end of recall and the upper end of the share of false alarms. How many faults were seeded makes
+        no difference to it, as it does to precision; who says the same of everything never reaches a half.
         """
-        seeds, people = self.precision.interval, self.labelled.interval
-        return (self.is_measured and (seeds is None or seeds.low < floor)) or (
-            people is not None and people.high < floor
-        )
+        found, alarms = self.recall.interval, Share(self.raised, self.raised + self.quiet).interval
+        return found.low / (found.low + alarms.high) if found and alarms else None
+
+    def is_below(self, floor: float) -> bool:
+        """Whether its findings may decide nothing: they are not assured to that degree, or labels show the opposite."""
+        people = self.labelled.interval
+        return (self.assured is not None and self.assured < floor) or (people is not None and people.high < floor)
 
 
 def total(counts: Iterable[Tally]) -> Tally:

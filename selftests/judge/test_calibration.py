@@ -32,7 +32,7 @@ CALIBRATION = Calibration(
     kind="instruction",
     rubric=RUBRIC.digest,
     votes=1,
-    floor=0.5,
+    floor=0.7,
     untouched=9,
     alarmed=9,
     seeded=18,
@@ -64,7 +64,7 @@ LABEL = Label(
 def test_what_is_below_the_floor_is_advisory():
     assert CALIBRATION.advisory == {"loud"}
     assert replace(CALIBRATION, floor=0.0).advisory == set()
-    assert replace(CALIBRATION, floor=0.8).advisory == {"right", "loud"}
+    assert replace(CALIBRATION, floor=0.75).advisory == {"right", "loud"}
 
 
 def test_it_is_told_who_was_measured_and_what_was_not():
@@ -73,7 +73,7 @@ def test_it_is_told_who_was_measured_and_what_was_not():
         "precision 1.00 (9/9, 0.70-1.00), recall 1.00 (9/9, 0.70-1.00) "
         "(org/judge at http://127.0.0.1:8000/v1, 2026-01-02)"
     )
-    assert "; below 0.5, so it decides nothing (org/judge at " in CALIBRATION.told("loud")
+    assert "; below 0.7, so it decides nothing (org/judge at " in CALIBRATION.told("loud")
     assert measured(None, "right") == NOT_MEASURED
     assert CALIBRATION.told("unseeded") == CALIBRATION.told("unknown") == NOT_MEASURED == "not measured with a model"
 
@@ -83,14 +83,14 @@ def test_the_table():
         f"measured by org/judge at http://127.0.0.1:8000/v1, up to 1 votes, rubric {RUBRIC.digest}",
         "reviews: 9 of what is sound, 18 of one fault each, 1 unreadable and in no count",
         "sound, with a finding that blocks: 1.00 (9/9, 0.70-1.00)",
-        "criterion     precision                recall                   kappa  placed  labels",
-        "right         1.00 (9/9, 0.70-1.00)    1.00 (9/9, 0.70-1.00)    1.00   8/9     1.00 (2/2, 0.34-1.00)",
-        "loud          0.50 (9/18, 0.29-0.71)   1.00 (9/9, 0.70-1.00)    0.00   0/9     -",
-        "unseeded      -                        -                        -      -       -",
-        "all measured  0.67 (18/27, 0.48-0.81)  1.00 (18/18, 0.82-1.00)  0.50   8/18    1.00 (2/2, 0.34-1.00)",
+        "criterion     precision                recall                   kappa  assured  placed  labels",
+        "right         1.00 (9/9, 0.70-1.00)    1.00 (9/9, 0.70-1.00)    1.00   0.70     8/9     1.00 (2/2, 0.34-1.00)",
+        "loud          0.50 (9/18, 0.29-0.71)   1.00 (9/9, 0.70-1.00)    0.00   0.41     0/9     -",
+        "unseeded      -                        -                        -      -        -       -",
+        "all measured  0.67 (18/27, 0.48-0.81)  1.00 (18/18, 0.82-1.00)  0.50   0.54     8/18    1.00 (2/2, 0.34-1.00)",
         "not measured with a model: unseeded",
         "decided by a trial in runs, and by the judge alone here: none",
-        "only advisory with this model and rubric, below 0.5: loud",
+        "only advisory with this model and rubric, below 0.7: loud",
     ]
 
 

@@ -73,24 +73,42 @@ def test_extremes(faults, sound):
     assert (every.precision.rate, every.recall.rate, every.kappa) == (faults / (faults + sound), 1, 0)
     nothing = Tally("a", missed=faults, quiet=sound)
     assert (nothing.precision.rate, nothing.recall.rate, nothing.kappa) == (None, 0, 0)
-    assert nothing.is_below(0)
+    assert (right.assured > 0.2, every.assured < 0.5, nothing.assured) == (True, True, 0)
 
 
 @pytest.mark.parametrize(
     ("tally", "is_below"),
     [
-        (Tally("a", found=4, quiet=4), False),
-        (Tally("a", found=3, quiet=4), True),
-        (Tally("a", found=40, raised=40), True),
+        (Tally("a", found=9, quiet=9), False),
+        (Tally("a", found=8, quiet=9), True),
+        (Tally("a", found=900, missed=100, raised=250, quiet=750), False),
+        (Tally("a", found=900, missed=100, raised=500, quiet=500), True),
+        (Tally("a", found=9000, raised=40), True),
+        (Tally("a", missed=40, quiet=40), True),
         (Tally("a", raised=9), False),
-        (Tally("a", agreed=0, disagreed=3), False),
-        (Tally("a", agreed=0, disagreed=4), True),
+        (Tally("a", agreed=2, disagreed=3), False),
+        (Tally("a", agreed=0, disagreed=3), True),
         (Tally("a", found=9, quiet=9, agreed=1, disagreed=9), True),
         (Tally("a", found=9, quiet=9, agreed=9), False),
     ],
 )
-def test_floor_of_a_half(tally, is_below):
-    assert tally.is_below(0.5) is is_below
+def test_a_floor(tally, is_below):
+    assert tally.is_below(0.7) is is_below
+
+
+@given(TALLIES, st.integers(2, 20))
+def test_how_many_faults_are_seeded_makes_no_claim(tally, times):
+    """More of the same assures more, but never more than precision at even odds; chance assures nothing."""
+    if not tally.is_measured:
+        assert tally.assured is None
+        return
+    more = Tally("a", *(times * one for one in (tally.found, tally.missed, tally.raised, tally.quiet)))
+    assert tally.assured <= more.assured + 1e-9
+    alarms = tally.raised / (tally.raised + tally.quiet)
+    if tally.recall.rate + alarms:
+        assert more.assured <= tally.recall.rate / (tally.recall.rate + alarms) + 1e-9
+    if tally.recall.rate <= alarms:
+        assert more.assured <= 0.5
 
 
 def test_nothing_is_nothing():

@@ -153,7 +153,7 @@ def test_a_claim_that_no_trial_shows_fails_nothing(judge):
 
 def calibrated(*tallies):
     endpoint = {"model": "j", "endpoint": "http://127.0.0.1:1/v1", "time": "2026-01-02T03:04:05+00:00"}
-    about = {"kind": "instruction", "rubric": "r", "votes": 1, "floor": 0.5}
+    about = {"kind": "instruction", "rubric": "r", "votes": 1, "floor": 0.7}
     return Calibration(**endpoint, **about, untouched=9, alarmed=0, seeded=9, unreadable=0, tallies=tallies)
 
 
@@ -167,7 +167,7 @@ def test_a_criterion_below_the_floor_of_a_calibration_is_advice(judge):
     assert (result.reason, standings(result)["clear"]) == ("expected", "advisory")
     who = "(j at http://127.0.0.1:1/v1, 2026-01-02)"
     counts = "precision 0.50 (9/18, 0.29-0.71), recall 1.00 (9/9, 0.70-1.00)"
-    assert measured(result)["clear"] == f"{counts}; below 0.5, so it decides nothing {who}"
+    assert measured(result)["clear"] == f"{counts}; below 0.7, so it decides nothing {who}"
     assert measured(result)["spelled"] == ""
 
 
