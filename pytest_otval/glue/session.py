@@ -157,13 +157,13 @@ def _out(config: pytest.Config, workspace: Workspace) -> Path:
 def tell_worker(config: pytest.Config, workerinput: dict[str, Any]) -> None:
     """Give a worker the run folder; decided here if the controller did not yet."""
     workspace = os.environ.get("OT_WORKSPACE", "")
+    workerinput[TRIALS_KEY] = str(config.getoption("--otval-trials"))
     if not workspace:
         workerinput[WORKER_KEY] = ""
         return
     out = config.stash.get(OUT, None) or options.run_folder(config, Workspace(Path(workspace)))
     config.stash[OUT] = out
     workerinput[WORKER_KEY] = str(out)
-    workerinput[TRIALS_KEY] = str(config.getoption("--otval-trials"))
 
 
 def prepare(config: pytest.Config) -> None:

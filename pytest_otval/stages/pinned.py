@@ -122,15 +122,13 @@ def depends_on(machine: Machine, stage: Stage, known: Known, needs: Callable[[],
 
     That is: images, runtimes, settings of the dataset, and the code that decides. Empty where it
     cannot be told, as for a stage of another plugin. ``needs`` tells of the task what ``needs_of`` does, and is called
-    for stages with containers, and for the judge's, where they may run some.
+    for stages with containers, and for those of a judge that may run some.
     """
     if stage.mark not in OWN_MARKS:
         return ""
     settings = known.settings
     if stage.mark in JUDGE_MARKS:
-        found = needs() if machine.settings.verdict.flavour else ""
-        of_judge = _of_judge(machine, stage, known)
-        return _digest(_version(), found, _of_dataset(settings, known.task, stage), *of_judge)
+        return _digest(_version(), *_of_judge(machine, stage, known, needs))
     if not stage.containers:
         version = machine.checks_version
         return _digest(version, settings.oracle, repr(settings.allow), settings.harbor_lint) if version else ""
@@ -146,15 +144,17 @@ def _of_model(machine: Machine, model: str) -> list[object]:
     return [package_version(("llm",)), machine.model_agent.version, section.model_dump(mode="json", include=about)]
 
 
-def _of_judge(machine: Machine, stage: Stage, known: Known) -> list[object]:
-    """Return what a review depends on besides its task. Raises OtvalUsageError for what cannot be read."""
-    run = machine.settings.run
+def _of_judge(machine: Machine, stage: Stage, known: Known, needs: Callable[[], str]) -> list[object]:
+    """Return who reviews what by what, and where claims are put to the test all that trials depend on."""
+    kind = KIND_OF[stage.mark]
+    run, rubric, calibration = machine.settings.run, machine.rubric(kind), machine.calibration(kind)
     section = machine.model_section(run.judge).model_dump(mode="json", include={*OF_REQUESTS, "context"})
-    told = [package_version(("llm", "judge")), run.judge, run.votes, section]
     reviewed = machine.attempts.of(known.dataset, known.task, known.digest) if stage.mark == JUDGE_TRACE.mark else []
-    calibration = machine.calibration(KIND_OF[stage.mark])
+    tests = bool(machine.settings.verdict.flavour) and any(one.execution for one in rubric.criteria)
+    of_trials = [needs(), _of_dataset(known.settings, known.task, stage)] if tests else []
     advisory = sorted(calibration.advisory) if calibration else None
-    return [*told, machine.rubric(KIND_OF[stage.mark]).digest, digest_of(reviewed), advisory]
+    who = [package_version(("llm", "judge")), run.judge, run.votes, section, rubric.digest, advisory]
+    return [*who, digest_of(reviewed), *of_trials]
 
 
 @cache

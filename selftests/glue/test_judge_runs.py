@@ -104,11 +104,11 @@ def test_below_the_floor_of_a_calibration_the_word_of_a_model_is_advice(project,
 @pytest.mark.parametrize(
     ("model", "reason", "status"),
     [
-        ("verbose", "judged-faulty", 1),
+        pytest.param("verbose", "judged-faulty", 1, marks=pytest.mark.slow),
         ("misquotes", "expected", 0),
-        ("obeys", "judged-faulty", 1),
+        pytest.param("obeys", "judged-faulty", 1, marks=pytest.mark.slow),
         ("unstructured", "judge-unreadable", 8),
-        ("cut", "judge-unreadable", 8),
+        pytest.param("cut", "judge-unreadable", 8, marks=pytest.mark.slow),
     ],
 )
 def test_other_judges(project, model, reason, status):
@@ -125,7 +125,7 @@ def test_votes(project):
     assert f"kappa {review.kappa:.2f}" in text
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.slow), "2"])
 def test_attempts_are_reviewed_in_the_run_that_makes_them(project, workers):
     teach = ("--otval-teacher=sometimes", "--otval-k=3", "--otval-agent=tools", "-n", workers)
     status, text = project.run(*judge(project, "right", *teach, marks="teacher or judge_trace"))
@@ -192,7 +192,7 @@ def test_a_rubric_of_the_user(project):
     assert (status, "mine.toml:4: criterion 1 (weak_test): unknown key 'blocked'" in text) == (4, True), text
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.slow), "2"])
 def test_what_reviews_would_take(project, workers):
     words = judge(project, "right", "--otval-dry-run", "-n", workers, marks="judge or noop")
     status, text = project.run(*words)
