@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -11,7 +11,6 @@ from pytest_otval.evidence import EvidenceError
 from pytest_otval.judge.files import task_material
 from pytest_otval.judge.material import Material
 from pytest_otval.judge.prompts import review_messages
-from pytest_otval.llm.chat import Message
 from pytest_otval.stages.judge_trace import attempts_at, material_of
 from pytest_otval.stages.judging import KIND_OF, Judge
 from pytest_otval.stages.machine import Machine
@@ -117,11 +116,6 @@ class _Silent:
 
     model: str
 
-    def complete(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[Mapping[str, Any]] = (),
-        deadline: float | None = None,
-        answer_format: Mapping[str, Any] | None = None,
-    ) -> NoReturn:
+    def complete(self, *_: Any, **__: Any) -> NoReturn:
+        """See Chat."""
         raise _AskedError

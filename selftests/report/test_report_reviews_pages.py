@@ -64,8 +64,8 @@ def test_the_overview(pages, task):
     folder = pages(reviewed(task, fail("weak", "executed"), judgement("fine")), trace)
     (data,) = called(folder / "reviews-data.js", "overview")
     told, counts, traced, _, tasks = data["blocks"]
-    assert told["title"] == "1 reviews of tasks by j"
-    assert told["lines"] == ["Votes were not counted. It took 2 answers, 1 from the cache, 1000 tokens, 0.0100 USD."]
+    assert told["title"] == "Reviews of tasks by j: 1"
+    assert told["lines"] == ["They took 2 answers, 1 from the cache, 1000 tokens, 0.0100 USD."]
     assert [[cell if isinstance(cell, str) else cell["text"] for cell in row] for row in counts["rows"]] == [
         ["weak", *"00000100001"],
         ["fine", *"10000000000"],

@@ -24,15 +24,19 @@ def reviews_overview(rows: Sequence[Row]) -> list[Block]:
     blocks: list[Block] = []
     for (kind, model), reviews in by_judge(rows).items():
         kappa = kappa_of(reviews)
-        agreed = "Votes were not counted." if kappa is None else f"Kappa of the first two votes: {kappa:.3f}."
+        agreed = "" if kappa is None else f" Kappa of the first two votes: {kappa:.3f}."
         classes = Counter(review.classification for review in reviews if review.classification)
         told = ", ".join(f"{name_of(name)} {count}" for name, count in classes.most_common())
-        lines = [f"{agreed} It took {cost_of(reviews)}.", *([f"With their rewards they are: {told}."] if told else [])]
-        title = f"{len(reviews)} reviews of {WHAT.get(kind, name_of(kind))} by {name_of(model)}"
+        lines = [f"They took {cost_of(reviews)}.{agreed}", *([f"With their rewards they are: {told}."] if told else [])]
+        title = f"Reviews of {WHAT.get(kind, name_of(kind))} by {name_of(model)}: {len(reviews)}"
         cells = [
             [name_of(name), *(number(one[column]) for column in COLUMNS)] for name, one in counts_of(reviews).items()
         ]
-        blocks += [words(title, lines), table("", ("Criterion", *COLUMNS), cells)]
+        # Each table has a title of its own, by which the page keeps its order.
+        blocks += [
+            words(title, lines),
+            table(f"Criteria: {name_of(model)}, {name_of(kind)}", ("Criterion", *COLUMNS), cells),
+        ]
     return [*blocks, table("Tasks", ("Task", "Stage", "Class", "Fails", "that decide"), map(_task_cells, rows))]
 
 
@@ -53,7 +57,7 @@ def review_blocks(review: Review, lead: Link) -> Iterator[Block]:
     findings = [_finding(one, review, lead) for one in sorted(fails, key=lambda one: one.standing not in _LOUD)]
     yield {"kind": "findings", "title": title, "rows": findings, "note": _left_out(review.left_out)}
     heads = ("Criterion", "Outcome", "Standing", "Votes")
-    yield table("", heads, map(_criterion_cells, review.judgements))
+    yield table(f"Criteria: {name_of(item or 'the task')}", heads, map(_criterion_cells, review.judgements))
 
 
 _LOUD = ("executed", "stands")
