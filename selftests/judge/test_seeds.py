@@ -5,6 +5,8 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_otval.core import Conclusion
 from pytest_otval.judge.files import MOST_BYTES, task_material
@@ -12,7 +14,7 @@ from pytest_otval.judge.material import locate
 from pytest_otval.judge.rubric import own_rubric
 from pytest_otval.judge.seeding.instructions import sentences
 from pytest_otval.judge.seeding.planting import copy_task, plant
-from pytest_otval.judge.seeding.texts import read_texts, whole
+from pytest_otval.judge.seeding.texts import Texts, read_texts, whole
 from pytest_otval.judge.seeding.traces import TRACE_SEEDS
 from pytest_otval.judge.seeds import SEEDS, faults
 from pytest_otval.task.digest import task_content, task_digest
@@ -84,6 +86,46 @@ def test_all_apply_to_a_task_that_has_everything(tmp_path):
     assert {seed.id for seed in SEEDS} - found.keys() == {"answer-printed"}
     computed = miniature(tmp_path, **{"solution/solve.sh": "#!/bin/sh\ncount /app/poem.txt > /app/words.csv\n"})
     assert {seed.id for seed in SEEDS} - faults_of(computed).keys() == {"solution-text", "solution-words"}
+
+
+PIECES = st.sampled_from(
+    (
+        *(
+            "Write it to ",
+            "`/app/a.txt`",
+            "/app/a.txt",
+            ". ",
+            "\n",
+            "\n\n",
+            "```",
+            "- ",
+            "in alphabetical order",
+            "42",
+            '"',
+        ),
+        *("#!/bin/sh\n", "cat > /app/a.txt <<'EOF'\n", "\nEOF\n", "echo 1 > /logs/verifier/reward.txt", "exit", "exec"),
+        *("FROM a\n", "\r\n", "\x00", "\u2028", "\ud800", "é"),
+    )
+)
+WRITTEN = st.lists(PIECES | st.text(max_size=5), max_size=12).map("".join)
+
+
+def broken(text):
+    """The text with something in the midst of it, or something else."""
+    places = st.integers(0, len(text))
+    return st.builds(lambda at, piece: text[:at] + piece + text[at:], places, PIECES) | WRITTEN
+
+
+@given(st.fixed_dictionaries({path: broken(text) for path, text in FILES.items()}))
+def test_whatever_stands_in_a_task_no_seed_fails(files):
+    texts = Texts(files, frozenset(files), "instruction.md", "tests", "solution/solve.sh")
+    for seed in SEEDS:
+        fault = seed.put(texts)
+        assert fault == seed.put(texts)
+        if fault is not None:
+            assert (fault.seed, fault.criterion) == (seed.id, seed.criterion)
+            assert all(texts.text(path) != text for path, text in fault.changes.items())
+            assert fault.evidence.quote.strip()
 
 
 SEEDED = {

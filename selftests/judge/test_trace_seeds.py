@@ -3,6 +3,8 @@
 import copy
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_otval.judge.material import locate
 from pytest_otval.judge.rubric import own_rubric
@@ -110,6 +112,25 @@ def test_who_refuses_does_nothing():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_where_no_command_was_run_there_is_none(seed, trajectory):
     assert SEEDS[seed].put(trajectory) is None
+
+
+JSON = st.recursive(
+    st.none() | st.integers() | st.sampled_from(["agent", "user", "```bash\nls\n```", "x"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["source", "message", "tool_calls", "tool_call_id", "arguments", "observation"]), inner
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(st.lists(JSON, max_size=4))
+def test_whatever_a_trajectory_holds_no_seed_fails(steps):
+    for seed in TRACE_SEEDS:
+        found = seed.put({"steps": steps})
+        assert found is None or locate(trace_material("", found[1], {}, 240_000), found[0].evidence)
 
 
 def test_a_last_message_of_another_form_is_replaced():
