@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from pytest_otval.core import StageResult
 from pytest_otval.profile import Profile, load_profile
@@ -22,9 +23,31 @@ from selftests.localslurm import any_localslurm
 
 REPOSITORY = Path(__file__).parents[1]
 
-# A busy machine is no failure, and nothing is written into the checkout.
-settings.register_profile("selftests", deadline=None, database=None)
+# A busy machine is no failure, and nothing is written into the checkout. CI tries the same examples each time, so that
+# what it refuses can be seen again; new ones are found by developers.
+settings.register_profile(
+    "selftests",
+    deadline=None,
+    database=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("selftests")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def as_from_a_terminal():
+    """Let programs that tests start find what a person's shell gives them, however the tests were started.
+
+    They hear Ctrl-C: a job in the background ignores it, and so would all it starts. Where they are pytest, they have
+    no options of this one.
+    """
+    os.environ.pop("PYTEST_ADDOPTS", None)
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

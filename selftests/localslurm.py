@@ -19,7 +19,9 @@ SCRIPT = Path(__file__).parents[1] / "scripts" / "localslurm.sh"
 USERS = ("otval-sub", "otval-plain")
 """Ordinary users, one of which jobs belong to where tests run as root; ``.ci/run`` makes them."""
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
-GIVE_UP_SECONDS = 120
+GIVE_UP_SECONDS = 300
+SAVED_SECONDS = 8
+"""slurmctld saves what changed within five."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,16 @@ class LocalSlurm:
         self.until(lambda: set(self.states(job)) <= set(states))
 
     def until(self, holds) -> None:
-        """Wait until something holds; a test that waits for two minutes fails."""
+        """Wait until something holds; a test that waits for five minutes fails."""
         end = time.monotonic() + GIVE_UP_SECONDS
         while not holds():
             assert time.monotonic() < end, self.run("squeue", "--states=all", "--array", check=False).stdout
             time.sleep(0.2)
+
+    def kill_controller(self) -> None:
+        """Kill slurmctld, with the state of all jobs on its disk: it would forget those that are younger."""
+        time.sleep(SAVED_SECONDS)
+        self.fault("kill", "slurmctld")
 
     def fault(self, *words: str) -> None:
         """Cause a fault: ``down n1``, ``fill n1``, ``kill slurmctld``; ``up`` and ``free n1`` end it."""

@@ -143,14 +143,10 @@ def test_files_of_docs_exist(file):
     assert not [name for name in told if not any((place / name).exists() for place in places)]
 
 
-NOT_YET = {"docs/from-seed.md": {"OT_MODELS"}}
-"""What a document names to say that it does nothing."""
-
-
 @pytest.mark.parametrize("file", FILES, ids=str)
 def test_variables_of_ours_exist(file):
     text = (CHECKOUT / file).read_text()
-    assert not set(re.findall(r"\b(?:OT|OTVAL)_[A-Z_]*[A-Z]\b", text)) - variables() - NOT_YET.get(str(file), set())
+    assert not set(re.findall(r"\b(?:OT|OTVAL)_[A-Z_]*[A-Z]\b", text)) - variables()
 
 
 @cache

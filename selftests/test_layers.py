@@ -125,9 +125,19 @@ def test_only_the_sandbox_imports_sh(module):
         assert not [line for line, name in imports(module) if name.split(".")[0] == "sh"]
 
 
-def test_importing_the_plugin_imports_no_heavy_library():
-    script = "import sys, pytest_otval.plugin; print('\\n'.join(sorted(sys.modules)))"
+def imported_with(module):
+    """Return the names of all modules that are there once this one is."""
+    script = f"import sys, {module}; print('\\n'.join(sorted(sys.modules)))"
     argv = [sys.executable, "-c", script]
-    names = subprocess.run(argv, capture_output=True, text=True, check=True, cwd="/").stdout.split()
-    assert "pytest_otval.plugin" in names
-    assert HEAVY & {name.split(".")[0] for name in names} == set()
+    names = set(subprocess.run(argv, capture_output=True, text=True, check=True, cwd="/").stdout.split())
+    assert module in names
+    return names
+
+
+def test_importing_the_plugin_imports_no_heavy_library():
+    assert HEAVY & {name.split(".")[0] for name in imported_with("pytest_otval.plugin")} == set()
+
+
+def test_a_patch_py_imports_what_its_command_needs():
+    names = imported_with("pytest_otval.sources.dataset")
+    assert {"numpy", "pyarrow", "pytest_otval.report", "pytest_otval.stages"} & names == set()

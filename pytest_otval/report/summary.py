@@ -18,7 +18,9 @@ MOST_GROUPS, MOST_EXAMPLES = 20, 3
 """Of the list of failures."""
 
 _LINE_LETTERS = 120
-_COLUMNS = ("pass", "fail", "error", "blocked", "n/a", "flaky", "known bad")
+_UNSOLVED = "unsolved"
+"""A column only of runs in which models made attempts, and the class that is counted in it."""
+_COLUMNS = ("pass", _UNSOLVED, "fail", "error", "blocked", "n/a", "flaky", "known bad")
 
 _UUID = r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"
 _CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?"
@@ -97,6 +99,8 @@ class Summary:
 def _column(row: Row) -> str:
     if row.expected_bad:
         return "known bad"
+    if row.reason == _UNSOLVED:
+        return _UNSOLVED
     return "flaky" if row.flaky else row.verdict
 
 
@@ -143,9 +147,10 @@ def summary_lines(summary: Summary, ledger: Path, planned: int | None = None) ->
 
 def _table(summary: Summary) -> Iterator[Text]:
     width = max(10, *(len(one_line(stage)) + 1 for stage in summary.counts)) if summary.counts else 10
-    yield Text(f"{'stage':{width}}" + "".join(f"{name:>10}" for name in _COLUMNS) + f"{'median s':>10}", "title")
+    columns = [name for name in _COLUMNS if summary.made or name != _UNSOLVED]
+    yield Text(f"{'stage':{width}}" + "".join(f"{name:>10}" for name in columns) + f"{'median s':>10}", "title")
     for stage, row in sorted(summary.counts.items(), key=lambda item: stage_order(item[0])):
-        numbers = "".join(f"{row[name]:>10}" for name in _COLUMNS)
+        numbers = "".join(f"{row[name]:>10}" for name in columns)
         bad = any(row[name] for name in ("fail", "error", "blocked", "flaky"))
         seconds = median(summary.seconds[stage])
         yield Text(f"{one_line(stage):{width}}{numbers}{seconds:>10.2f}", "bad" if bad else "good")

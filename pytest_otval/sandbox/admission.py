@@ -89,7 +89,8 @@ class Admission:
             yield self.held
             return
         gpus = require_gpus(self._find_gpus(), need.gpus, need.gpu_types) if need.gpus else ()
-        ticket, began = self._enter(need), time.monotonic()
+        began = time.monotonic()
+        ticket = self._enter(need)
         try:
             granted = self._await(ticket, need, gpus)
             self.held = Grant(granted.cores, granted.gpus, time.monotonic() - began)

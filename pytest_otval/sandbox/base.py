@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from pytest_otval.core import Network
 from pytest_otval.sandbox.gpus import Gpu
-from pytest_otval.sandbox.traffic import Traffic
+
+if TYPE_CHECKING:
+    from pytest_otval.sandbox.traffic import Traffic
 
 Ended = Literal["exit", "timeout", "memory", "storage", "killed", "refused"]
 """How a command ended: by itself, at one of our limits, killed from outside, or never begun since its user or workdir

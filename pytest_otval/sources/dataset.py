@@ -17,19 +17,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 from pytest_otval.core import Conclusion, OtvalUsageError, printable
 from pytest_otval.harden.proposal import NewText
-from pytest_otval.sources import effect_command, export_command, prepare_command
 from pytest_otval.sources.adapters.base import Refused
 from pytest_otval.sources.adapters.registry import make_adapter
+from pytest_otval.sources.command_lines import AddCommand, add_effect, add_export, add_prepare
 from pytest_otval.sources.editor import TaskEditor
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.library import pinned_bases
-from pytest_otval.sources.making import recipe_digest
 from pytest_otval.sources.origin import Recipe, fetch, fetched, is_fetched, read_recipe
 from pytest_otval.sources.parts import Raw, Tasks
 from pytest_otval.sources.patches import Patch, apply, checked, unused
@@ -43,8 +41,6 @@ HARBOR = "harbor"
 """The adapter of tasks that are Harbor's already."""
 _SHOWN = 20
 """Lines of a kind that are printed."""
-AddCommand = Callable[[str, Callable[[argparse.Namespace], int], str], argparse.ArgumentParser]
-"""Takes a command's name, what carries it out, and a line of help."""
 
 
 class PatchedDataset:
@@ -119,19 +115,12 @@ class PatchedDataset:
         bring = add("fetch", self._fetch, "bring the source into the workspace, once, and verify it")
         if self.fetches_by_task:
             self.add_selection(bring)
-        prepare = add("prepare", partial(prepare_command.run, self), prepare_command.HELP)
-        prepare_command.add_options(prepare)
-        self.add_selection(prepare)
+        add_prepare(add, self)
         add("status", self._status, "tell what is fetched and prepared")
         diff = add("diff", self._diff, "print what the patches change, as a diff")
         diff.add_argument("tasks", nargs="*", metavar="TASK", help="of these tasks (default: all)")
-        effect = add("effect", partial(effect_command.run, self), effect_command.HELP)
-        effect_command.add_options(effect)
-        self.add_selection(effect)
-        export = add("export", partial(export_command.run, self), export_command.HELP)
-        export_command.add_options(export)
-        push = add("push", partial(export_command.run_push, self), export_command.PUSH_HELP)
-        export_command.add_push_options(push)
+        add_effect(add, self)
+        add_export(add, self)
         check = add("check", self._check, "try the patches: exit with 1 where one is not needed, fails, or conflicts")
         self.add_selection(check)
         self.add_commands(add)
@@ -184,6 +173,9 @@ class PatchedDataset:
     @property
     def recipe(self) -> str:
         """A digest of what makes tasks of the source."""
+        # Commands that make nothing do without what it needs.
+        from pytest_otval.sources.making import recipe_digest
+
         return recipe_digest(self.folder, self.patches)
 
     def _fetch(self, arguments: argparse.Namespace) -> int:

@@ -21,9 +21,6 @@ from pytest_otval.sources.told import Told
 if TYPE_CHECKING:
     from pytest_otval.sources.dataset import PatchedDataset
 
-HELP = "ask stages before and after the patches: exit with 1 where one regresses"
-STAGES = "static,build,oracle,noop"
-"""Those of a plain pytest run: a patch may give the answer away, too, which static and build see."""
 README = "README.md"
 CONFIRMING = 3
 """Attempts of what seems to have regressed, at least."""
@@ -31,18 +28,6 @@ _SHOWN = 20
 """Lines of a kind that are printed."""
 _ERRORS = 8
 """Exit status where some answers are missing, and nothing is worse; as pytest's here."""
-
-
-def add_options(effect: argparse.ArgumentParser) -> None:
-    """Add its options, but for those of the tasks."""
-    effect.add_argument("--stages", default=STAGES, metavar="STAGE,...", help=f"default: {STAGES}")
-    effect.add_argument("--each", action="store_true", help="of tasks that several patches change: each alone, too")
-    effect.add_argument(
-        "--repeat", type=int, default=1, metavar="N", help="attempts of oracle and noop (default: 1; to regress: 3)"
-    )
-    effect.add_argument("-n", default="auto", metavar="N", help="workers (default: auto)")
-    effect.add_argument("--html", type=Path, metavar="DIR", help="write pages into this folder, too")
-    effect.add_argument("--readme", action="store_true", help="write the tables into README.md beside dataset.toml")
 
 
 @dataclass(slots=True)

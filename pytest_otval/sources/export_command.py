@@ -19,22 +19,6 @@ from pytest_otval.task.source import source_of
 if TYPE_CHECKING:
     from pytest_otval.sources.dataset import PatchedDataset
 
-HELP = "write what is published: tasks, kept and archived, and the evidence"
-PUSH_HELP = "put what export wrote into a dataset repository of the Hugging Face hub"
-
-
-def add_options(export: argparse.ArgumentParser) -> None:
-    """Add its options."""
-    export.add_argument("out", type=Path, metavar="DIR", help="a new folder")
-    export.add_argument("--run", action="append", default=[], metavar="RUN", help="of these runs (default: latest)")
-    export.add_argument("--select", metavar="EXPR", help="only tasks with a result that EXPR selects")
-    export.add_argument("--folders", type=Path, metavar="DIR", help="write a dataset as Harbor reads it, too")
-    export.add_argument(
-        "--bundle", action="append", type=Path, default=[], metavar="DIR", help="name what images and runtimes it has"
-    )
-    export.add_argument("--push", metavar="REPO", help="put it into a dataset repository of the Hugging Face hub")
-    export.add_argument("--private", action="store_true", help="with --push: make REPO if need be; it must be private")
-
 
 def run(dataset: PatchedDataset, arguments: argparse.Namespace) -> int:
     """Carry it out. Raises OtvalUsageError, SourceError, Conclusion."""
@@ -58,13 +42,6 @@ def run(dataset: PatchedDataset, arguments: argparse.Namespace) -> int:
     kept = sum(one.kept for one in tasks)
     print(f"{arguments.out}: {kept} kept, {len(tasks) - kept} archived")
     return _push(dataset, arguments.out, arguments.push, arguments.private) if arguments.push else 0
-
-
-def add_push_options(push: argparse.ArgumentParser) -> None:
-    """Add options of ``push``."""
-    push.add_argument("out", type=Path, metavar="DIR", help="what export wrote")
-    push.add_argument("repository", metavar="REPO", help="dataset repository of the Hugging Face hub")
-    push.add_argument("--private", action="store_true", help="make REPO if need be; it must be private")
 
 
 def run_push(dataset: PatchedDataset, arguments: argparse.Namespace) -> int:

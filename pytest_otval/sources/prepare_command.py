@@ -20,14 +20,8 @@ from pytest_otval.task.pack import unpack_dataset
 if TYPE_CHECKING:
     from pytest_otval.sources.dataset import PatchedDataset
 
-HELP = "make the tasks in $OT_WORKSPACE/datasets"
 _SHOWN = 20
 """Lines of a kind that are printed."""
-
-
-def add_options(prepare: argparse.ArgumentParser) -> None:
-    """Add its options, but for those of the tasks."""
-    prepare.add_argument("--folders", action="store_true", help="as folders in place of Parquet files")
 
 
 def run(dataset: PatchedDataset, arguments: argparse.Namespace) -> int:

@@ -14,13 +14,14 @@ from typing import Any
 from pytest_otval.core import Conclusion, OtvalUsageError, StageResult
 from pytest_otval.llm.agents.base import Attempting
 from pytest_otval.llm.attempts import flags_of, tokens_of
-from pytest_otval.llm.chat import BudgetSpentError, Chat
+from pytest_otval.llm.chat import BudgetSpentError
 from pytest_otval.llm.session import TRUNCATED, Record
 from pytest_otval.llm.trajectory_statistics import statistics_of
 from pytest_otval.stages.isolation import declared_scope
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import Question
 from pytest_otval.stages.trials import trial_stage
+from pytest_otval.task.load import Task
 from pytest_otval.trial.layer import Bench
 from pytest_otval.trial.watch import Seen, WatchingSandbox
 
@@ -41,17 +42,15 @@ def answer(machine: Machine, question: Question) -> StageResult:
         return replace(machine.bench(), sandbox=watching, share=machine.profile.budget.attempts_per_core)
 
     result = trial_stage(machine, question, agent, declared_scope(machine, question), bench)
-    told = _told(result, agent.records, watching.seen, chat)
-    trajectory = {**told.facts["trajectory"], "repository": question.task.repository}
-    return replace(told, facts={**told.facts, "trajectory": trajectory})
+    return _told(result, question.task, agent.records, watching.seen)
 
 
-def _told(result: StageResult, records: list[Record], seen: list[Seen], chat: Chat) -> StageResult:
+def _told(result: StageResult, task: Task, records: list[Record], seen: list[Seen]) -> StageResult:
     """Return the answer of an attempt, with what it took and did."""
     stopped = next((record.finish for record in records if record.finish in TRUNCATED), "")
     reason = "unsolved" if result.reason == "wrong-reward" or _wrecked(result, stopped) else result.reason
     solved = reason == "expected"
-    facts = _facts(records, seen, solved, stopped)
+    facts = {**_facts(records, seen, solved, stopped), "repository": task.repository}
     headline = result.headline
     score = result.facts.get("score")
     if reason in ("expected", "unsolved") and score is not None:

@@ -149,9 +149,12 @@ def test_variables_of_pytest(node, monkeypatch):
     assert profile.scratch.stage_images == "always" and "http_proxy" in profile.build.pass_env
 
 
+RUNS = 'touch "$OUT.begun"'
+
+
 def start(node, script):
-    """Start a job as a process of its own, and wait until its pytest runs."""
-    node.script(f"touch {node.folder}/runs\n{script}")
+    """Start a job as a process of its own, and wait until its pytest has come to ``RUNS``."""
+    node.script(script)
     code = (
         "import os, sys; from pathlib import Path; from pytest_otval.cluster import job\n"
         f"job.SHIP_SECONDS = 0.05\nsys.exit(job.main({str(node.run)!r}, '0', {str(node.folder)!r}))"
@@ -159,14 +162,14 @@ def start(node, script):
     # Without scontrol: a job that wants to go on is not queued again.
     environment = {**os.environ, **SLURM, "PATH": "/usr/bin:/bin"}
     process = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True)
-    while not (node.folder / "runs").exists():
+    while not (node.folder / "run.begun").exists():
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     return process
 
 
 def test_a_job_that_slurm_ends_says_so(node):
-    process = start(node, f"{answers(IDS[0])}\nexec sleep 60")
+    process = start(node, f"{answers(IDS[0])}\n{RUNS}\nexec sleep 60")
     process.send_signal(signal.SIGTERM)
     assert process.wait() == TERMINATED, process.communicate()
     assert (node.attempt.fault, node.attempt.answers) == ("slurm", 1)
@@ -175,7 +178,8 @@ def test_a_job_that_slurm_ends_says_so(node):
 
 
 def test_near_its_time_limit_no_more_items_start(node):
-    process = start(node, f'while [ ! -e "$OUT/stopped" ]; do mkdir -p "$OUT"; sleep 0.05; done\n{answers(IDS[0])}')
+    until_told = 'while [ ! -e "$OUT/stopped" ]; do mkdir -p "$OUT"; sleep 0.05; done'
+    process = start(node, f"{RUNS}\n{until_told}\n{answers(IDS[0])}")
     process.send_signal(signal.SIGUSR2)
     assert process.wait() == 1, process.communicate()
     assert (node.attempt.fault, node.attempt.answers) == ("slurm", 1) and "its time was up" in node.attempt.why

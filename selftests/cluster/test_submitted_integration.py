@@ -216,7 +216,7 @@ def test_the_controller_is_killed_and_comes_back(site, run):
     site.dataset({"a": {"oracle": site.hold("held")}, "b": {}})
     front = site.submit(run, *ALL)
     site.wait_until_running("held")
-    site.slurm.fault("kill", "slurmctld")
+    site.slurm.kill_controller()
     time.sleep(10)
     site.slurm.fault("up")
     site.let_go("held")

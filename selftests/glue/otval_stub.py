@@ -51,7 +51,7 @@ def answer(stage):
             time.sleep(float(headline))
             reason = "expected"
         if reason == "kill-job":
-            kill_job(Path(headline))
+            kill_job(Path(headline), f"/{question.task.name}/task.toml::{stage}")
         # The image of a repeated stage is compared with a plan, for which these tasks have no Dockerfile.
         image = None if len(attempts) > 1 else {"key": "k", "content": "c", "base": "bootstrap:<b>"}
         return StageResult(reason, headline, "last line", {"seconds": {"total": 0.5}, "score": 0.25, "image": image})
@@ -86,12 +86,15 @@ def eat_once(path):
     time.sleep(60)
 
 
-def kill_job(path):
+def kill_job(path, item):
     """Kill all of the Slurm job in which it runs, its own process last."""
     with path.with_suffix(".began").open("a") as file:
         file.write(f"{os.environ['SLURM_JOB_ID']}\n")
-    # What this process has begun is told by another one, which needs a moment.
-    time.sleep(2)
+    # What this process has begun is told by another one.
+    name = "{SLURM_ARRAY_JOB_ID}_{SLURM_ARRAY_TASK_ID}".format_map(os.environ)
+    life = f"ws/runs/*/ledger/shard-*.{name}.{os.environ.get('SLURM_RESTART_COUNT', 0)}.jsonl"
+    while not any(item in ledger.read_text() for ledger in path.parent.glob(life)):
+        time.sleep(0.1)
     mark = f"SLURM_JOB_ID={os.environ['SLURM_JOB_ID']}".encode()
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
     for pid in sorted(pids, key=lambda pid: pid == os.getpid()):

@@ -19,7 +19,7 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -41,18 +41,16 @@ class Counts:
         self._met: Counter[str] = Counter()
         self._attempts: Counter[str] = Counter()
 
-    @contextmanager
-    def one(self, headers: Mapping[str, str], body: Any) -> Iterator[None]:
+    def begins(self, headers: Mapping[str, str], body: Any) -> None:
         with self._lock:
             self.requests += 1
             self.open += 1
             self.most = max(self.most, self.open)
             self.headers, self.body = dict(headers), body
-        try:
-            yield
-        finally:
-            with self._lock:
-                self.open -= 1
+
+    def ends(self) -> None:
+        with self._lock:
+            self.open -= 1
 
     def meets(self, model: Model, name: str, body: Mapping[str, Any]) -> bool:
         """Whether this request meets its model's fault, which some do only so many times."""
@@ -122,8 +120,18 @@ class Handler(BaseHTTPRequestHandler):
         model = self.policies.models.get(name)
         if model is None:
             return self.refuse(404, f"The model `{name}` does not exist.")
-        with self.counts.one(self.headers, body):
+        self.counts.begins(self.headers, body)
+        self.counted = True
+        try:
             self.answer(name, model, body)
+        finally:
+            self.is_answered()
+
+    def is_answered(self) -> None:
+        """Count the request as open no longer. Whoever has all of an answer may ask again before we know that."""
+        if self.counted:
+            self.counts.ends()
+        self.counted = False
 
     def answer(self, name: str, model: Model, body: Mapping[str, Any]) -> None:
         fault = model.fault if self.counts.meets(model, name, body) else ""
@@ -181,6 +189,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.connection.shutdown(socket.SHUT_RDWR)
         if usage and (body.get("stream_options") or {}).get("include_usage"):
             self.event({"id": "x", "model": name, "choices": [], "usage": usage})
+        self.is_answered()
         self.chunk(b"data: [DONE]\n\n")
         self.chunk(b"")
 

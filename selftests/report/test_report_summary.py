@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_otval.report.results import row_of
 from pytest_otval.report.summary import MOST_GROUPS, normalised, summarise, summary_lines
-from selftests.report.ledgers import IMAGE, line
+from selftests.report.ledgers import IMAGE, attempts, line
 
 
 def lines_of(*lines):
@@ -29,6 +29,13 @@ def test_a_row_for_each_stage_adds_up():
     assert shown[2].split() == ["oracle", "2", "1", "1", "1", "1", "1", "1", "3.50"]
     assert shown[-1] == "ledger: /run/ledger"
     assert "known bad, as dataset.toml says: 1: u" in shown
+
+
+def test_unsolved_attempts_have_a_column_where_there_are_attempts():
+    shown = lines_of(line(), *attempts("+--x!"))
+    assert shown[0].split()[:5] == ["stage", "pass", "unsolved", "fail", "error"]
+    assert shown[1].split()[:5] == ["oracle", "1", "0", "0", "0"]
+    assert shown[2].split()[:5] == ["teacher", "1", "2", "1", "1"]
 
 
 def test_failures_are_grouped_by_their_last_line():

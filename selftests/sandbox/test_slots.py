@@ -16,10 +16,10 @@ def test_no_more_at_a_time_than_slots(tmp_path):
         with Slots(tmp_path, "start", 2).one():
             inside.append(1)
             most.append(len(inside))
-            event.wait(0.05)
+            both.wait(60)
             inside.pop()
 
-    event = threading.Event()
+    both = threading.Barrier(2)
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
         thread.start()

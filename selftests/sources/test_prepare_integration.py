@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -17,8 +19,11 @@ from selftests.sources.test_patched_dataset import content
 pytestmark = pytest.mark.integration
 
 TASKS = 120
-PATCH = """\
-import sys
+FIRST_HELD = 100
+"""Of those whose making can be held up."""
+PATCH = f"""\
+import sys, time
+from pathlib import Path
 
 from pytest_otval.sources import parts
 from pytest_otval.sources.dataset import PatchedDataset
@@ -27,7 +32,11 @@ from pytest_otval.sources.patches import Patch
 
 parts.MIN_TASKS = parts.MEAN_REST = 5
 
+HOLD = Path(__file__).parents[2] / "hold"
+
 def write_right(task):
+    while task.name >= "task-{FIRST_HELD}" and HOLD.exists():
+        time.sleep(0.01)
     task.write("notes.txt", "right")
 
 right = Patch("right", "spelling", write_right, lambda task: "wrong" in task.text("notes.txt"))
@@ -61,6 +70,16 @@ class Preparing:
             text=True,
         )
 
+    @contextmanager
+    def held(self) -> Iterator[Path]:
+        """Let nobody make the last tasks in the block, or as long as the file is there that it gives."""
+        hold = self.root / "hold"
+        hold.touch()
+        try:
+            yield hold
+        finally:
+            hold.unlink(missing_ok=True)
+
     def finish(self, workspace: Path) -> dict[str, bytes]:
         process = self.start(workspace)
         out, err = process.communicate()
@@ -75,7 +94,8 @@ def parts_of(workspace: Path) -> int:
 
 
 def wait_for(condition, process: subprocess.Popen[str]) -> None:
-    while not condition() and process.poll() is None:
+    while not condition():
+        assert process.poll() is None, process.communicate()
         time.sleep(0.005)
 
 
@@ -93,12 +113,13 @@ def undisturbed(preparing):
 def test_killed_several_times_it_comes_to_the_same(preparing, undisturbed, tmp_path):
     for more in (1, 3, 2):
         wanted = parts_of(tmp_path) + more
-        process = preparing.start(tmp_path)
-        wait_for(lambda wanted=wanted: parts_of(tmp_path) >= wanted, process)
-        workers = psutil.Process(process.pid).children()
-        process.kill()
-        process.communicate()
-        assert psutil.wait_procs(workers, timeout=60)[1] == [], "no process stays"
+        with preparing.held():
+            process = preparing.start(tmp_path)
+            wait_for(lambda wanted=wanted: parts_of(tmp_path) >= wanted, process)
+            workers = psutil.Process(process.pid).children()
+            process.kill()
+            process.communicate()
+            assert psutil.wait_procs(workers, timeout=60)[1] == [], "no process stays"
         assert not (tmp_path / "datasets" / "many").exists()
         assert parts_of(tmp_path) >= wanted
     assert preparing.finish(tmp_path) == undisturbed
@@ -107,10 +128,13 @@ def test_killed_several_times_it_comes_to_the_same(preparing, undisturbed, tmp_p
 
 
 def test_interrupted_it_says_what_is_kept(preparing, undisturbed, tmp_path):
-    process = preparing.start(tmp_path)
-    wait_for(lambda: parts_of(tmp_path) >= 2, process)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate()
+    with preparing.held() as hold:
+        process = preparing.start(tmp_path)
+        wait_for(lambda: parts_of(tmp_path) >= 2, process)
+        process.send_signal(signal.SIGINT)
+        # What was begun comes to its end.
+        hold.unlink()
+        _, err = process.communicate()
     assert process.returncode == 1
     (line,) = err.splitlines()
     assert line.startswith("error: interrupted: ") and line.endswith("made parts are kept, prepare goes on with them")
@@ -118,12 +142,11 @@ def test_interrupted_it_says_what_is_kept(preparing, undisturbed, tmp_path):
 
 
 def test_a_second_one_at_the_same_time_is_refused(preparing, undisturbed, tmp_path):
-    first = preparing.start(tmp_path)
-    wait_for(lambda: (tmp_path / "datasets" / ".many.lock").exists(), first)
-    first.send_signal(signal.SIGSTOP)
-    second = preparing.start(tmp_path)
-    assert second.communicate()[1] == "error: another process prepares many now: wait for it, or end it\n"
-    first.send_signal(signal.SIGCONT)
+    with preparing.held():
+        first = preparing.start(tmp_path)
+        wait_for(lambda: parts_of(tmp_path) >= 1, first)
+        second = preparing.start(tmp_path)
+        assert second.communicate()[1] == "error: another process prepares many now: wait for it, or end it\n"
     first.communicate()
     assert content(tmp_path / "datasets" / "many") == undisturbed
 

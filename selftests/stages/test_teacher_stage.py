@@ -224,6 +224,11 @@ def test_what_it_took(attempt):
     assert json.dumps(dict(result.facts), allow_nan=False)
 
 
+def test_what_the_task_is_about_stands_in_its_line(attempt, tmp_path):
+    task = make_task(tmp_path, toml=TOML + '[metadata]\nrepo = "org/it"\n')
+    assert attempt(task=task)[0].facts["trajectory"]["repository"] == "org/it"
+
+
 def test_each_step_of_a_task_has_a_trajectory(attempt, tmp_path):
     files = {f"steps/{name}/{file}": f"do {name}\n" for name in ("one", "two") for file in ("instruction.md",)}
     files |= {f"steps/{name}/tests/test.sh": "#!/bin/bash\n" for name in ("one", "two")}

@@ -15,6 +15,7 @@ from pytest_otval.trial.agents.oracle import Oracle
 from pytest_otval.trial.layer import environments_of, limits_of
 from pytest_otval.trial.trial import run_trial
 from selftests.fakes import TOML, FakeImages, FakeMachine, FakeSandbox, make_task, writes_reward
+from selftests.sandbox.test_admission import entries
 
 GPUS = (Gpu(0), Gpu(1))
 SEPARATE = """
@@ -87,6 +88,8 @@ def test_waiting_is_no_part_of_the_trials_time(trial, tmp_path):
     def hold():
         with Admission(tmp_path / "scratch", Budget((0,), 4096)).grant(Need()):
             begun.set()
+            while len(entries(tmp_path / "scratch")) < 2:
+                time.sleep(0.005)
             time.sleep(0.3)
 
     (tmp_path / "scratch").mkdir()
@@ -97,5 +100,5 @@ def test_waiting_is_no_part_of_the_trials_time(trial, tmp_path):
     outcome, _ = trial(agent=Noop(), admission=admission)
     spent = time.monotonic() - began
     holder.join()
-    assert outcome.seconds["waited"] >= 0.2
+    assert outcome.seconds["waited"] >= 0.3
     assert outcome.seconds["total"] + outcome.seconds["waited"] <= spent

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from pytest_otval.core import OtvalUsageError, printable
-from pytest_otval.sources.dataset import AddCommand, PatchedDataset
+from pytest_otval.sources.command_lines import AddCommand
+from pytest_otval.sources.dataset import PatchedDataset
 from pytest_otval.sources.fetch import PackageIndex
 from pytest_otval.sources.files import SourceError
 from pytest_otval.sources.origin import Recipe, fetched
