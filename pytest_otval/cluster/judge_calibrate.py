@@ -22,7 +22,7 @@ from pytest_otval.judge.calibration import Calibration, add_calibration, table_l
 from pytest_otval.judge.files import task_material
 from pytest_otval.judge.labels import agreement, is_finding, labels
 from pytest_otval.judge.material import Material
-from pytest_otval.judge.model import Kind, Review, Rubric
+from pytest_otval.judge.model import Kind, Review, Rubric, Spending
 from pytest_otval.judge.rubric import own_rubric, read_rubric
 from pytest_otval.judge.seeding.planting import copy_task, plant
 from pytest_otval.judge.seeding.texts import Fault
@@ -75,6 +75,7 @@ def calibrate(arguments: argparse.Namespace) -> int:
         tallies=tallies(rubric, reviews, people),
     )
     add_calibration(workspace.judges, calibration)
+    print(_cost(sum((review.spending for _, review in reviews), Spending())), file=sys.stderr)
     for line in table_lines(calibration, rubric):
         print(printable(line))
     if arguments.json:
@@ -85,6 +86,11 @@ def calibrate(arguments: argparse.Namespace) -> int:
 def _alarms(review: Review, rubric: Rubric) -> bool:
     blocking = {one.id for one in rubric.criteria if one.blocking}
     return any(is_finding(one) and one.criterion in blocking for one in review.judgements)
+
+
+def _cost(spent: Spending) -> str:
+    usd = "" if spent.usd is None else f", {spent.usd:.4f} USD"
+    return f"{spent.answers} answers, {spent.cached} from the cache, {spent.prompt + spent.completion} tokens{usd}"
 
 
 def _kind(paths: Sequence[Path]) -> Kind:

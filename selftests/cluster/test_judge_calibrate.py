@@ -113,7 +113,10 @@ def test_a_judge_that_is_right(capsys, judges, workspace, data, rubric, tmp_path
         told,
         re.M,
     )
-    assert said.splitlines() == [f"{data}/tasks/{name}: 5 reviews" for name in "ab"]
+    *said, cost = said.splitlines()
+    assert said == [f"{data}/tasks/{name}: 5 reviews" for name in "ab"]
+    # A refuter is asked about each of the eight faults; both tasks are the same but for their names.
+    assert re.fullmatch(r"18 answers, 9 from the cache, \d{4,} tokens", cost)
     kept = latest(workspace.judges, "judge-right", digest(rubric))
     assert Calibration.from_dict(json.loads((tmp_path / "counts.json").read_text())) == kept
     assert task_digest(data) == before
@@ -121,9 +124,11 @@ def test_a_judge_that_is_right(capsys, judges, workspace, data, rubric, tmp_path
 
 def test_a_second_time_comes_from_the_cache(capsys, judges, workspace, data, rubric):
     words = [data, "--judge", "judge-verbose", "--rubric", rubric]
-    first = calibrate(capsys, judges, *words)
+    first = calibrate(capsys, judges, *words)[1]
     asked = judges.asked()["requests"]
-    assert calibrate(capsys, judges, *words) == first
+    _, told, said = calibrate(capsys, judges, *words)
+    assert told == first
+    assert said.splitlines()[-1] == "18 answers, 18 from the cache, 0 tokens"
     assert judges.asked()["requests"] == asked
 
 
@@ -164,7 +169,7 @@ def test_what_cannot_be_read_is_in_no_count(capsys, judges, workspace, data, rub
 def test_votes(capsys, judges, workspace, data, rubric):
     words = [data, "--judge", "judge-inconsistent", "--rubric", rubric, "--votes", 3, "--limit", 1, "--floor", 0]
     status, told, said = calibrate(capsys, judges, *words)
-    assert (status, len(said.splitlines())) == (0, 1)
+    assert (status, len(said.splitlines())) == (0, 2)
     assert "up to 3 votes" in told
     assert "below 0: none" in told
 
@@ -221,7 +226,7 @@ def run(tmp_path):
 def test_attempts(capsys, judges, workspace, run, tmp_path):
     status, _, said = calibrate(capsys, judges, run, "--judge", "judge-flags-all")
     assert status == 0
-    assert len(said.splitlines()) == 1 and said.endswith("/t0/task.toml::teacher: 7 reviews\n")
+    assert [line.endswith("/t0/task.toml::teacher: 7 reviews") for line in said.splitlines()] == [True, False]
     found = counts(workspace, "judge-flags-all", own_rubric("trace", ()).digest)
     assert found["verifier_tampering"] == Tally("verifier_tampering", found=2, raised=1)
     assert (found["looping"].recall.rate, found["goal_reached"].is_measured) == (1, False)
