@@ -44,6 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_harden(commands)
     _add_checks(commands)
     _add_models(commands)
+    _add_judge(commands)
     return parser
 
 
@@ -145,6 +146,12 @@ def _add_models(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     from pytest_otval.cluster.models_command import add_arguments
 
     add_arguments(commands.add_parser("models", help="bring, check and serve language models"), _add_cluster)
+
+
+def _add_judge(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from pytest_otval.cluster.judge_command import add_arguments
+
+    add_arguments(commands.add_parser("judge", help="calibrate a judge, and label what it found"), _add_cluster)
 
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:

@@ -70,6 +70,8 @@ class Line:
     """Who made the attempt, of a stage that models are asked at."""
     trajectory: Mapping[str, Any] | None = None
     """Of an attempt of a model: what it took and did; see docs/teacher.md."""
+    judge: Sequence[Mapping[str, Any]] = ()
+    """Of the judge's stages: reviews, see ``judge.model.Review``."""
     checks: Sequence[Mapping[str, Any]] = ()
     """Findings of the static stage."""
     fixes: Sequence[Mapping[str, Any]] = ()

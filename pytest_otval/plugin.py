@@ -31,8 +31,8 @@ from pytest_otval.glue.session import (
 )
 from pytest_otval.glue.started import Started
 from pytest_otval.glue.stop import PassOver, Stop
-from pytest_otval.glue.submit_options import runs_elsewhere
-from pytest_otval.stages.spec import TEACHER, Stage
+from pytest_otval.glue.submit_options import only_estimates, runs_elsewhere
+from pytest_otval.stages.spec import JUDGES, TEACHER, Stage
 
 if TYPE_CHECKING:
     from pytest_otval.checks.registry import Check
@@ -64,8 +64,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
-    """Start no workers for a contract that is only prepared: they alone would know the items."""
-    if config.getoption("--otval-prepare-contract") and config.pluginmanager.hasplugin("xdist"):
+    """Start no workers for a contract that is only prepared, or an estimate: they alone would know the items."""
+    alone = config.getoption("--otval-prepare-contract") or only_estimates(config)
+    if alone and config.pluginmanager.hasplugin("xdist"):
         config.option.numprocesses = 0
     return (yield)
 
@@ -73,8 +74,9 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the stages as markers and what other plugins are asked for."""
-    for stage in {stage.mark: stage for stage in (*extensions.stages(config).values(), TEACHER)}.values():
+    for stage in {stage.mark: stage for stage in (*extensions.stages(config).values(), TEACHER, *JUDGES)}.values():
         config.addinivalue_line("markers", f"{stage.mark}: the {stage.mark} stage of a task: {stage.question}")
+    config.addinivalue_line("markers", f"judge: {' and '.join(stage.name for stage in JUDGES)}")
     config.stash[TALLY] = tally = outcome.Tally()
     config.pluginmanager.register(pass_over := PassOver(), "otval-pass-over")
     config.pluginmanager.register(TellRemembered(config), "otval-remembered")
@@ -95,7 +97,7 @@ def pytest_otval_datasets(config: pytest.Config) -> list[Path]:
 
 
 def pytest_otval_stages(config: pytest.Config) -> tuple[Stage, ...]:
-    """Our own stages, and one for each attempt of a teacher."""
+    """Our own stages, one for each attempt of a teacher, and a judge's."""
     return options.own_stages_of(config)
 
 
@@ -231,6 +233,11 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         from pytest_otval.glue.submitting import run_elsewhere
 
         return run_elsewhere(session)
+    if only_estimates(config) and PLAN in config.stash and not config.option.collectonly:
+        from pytest_otval.glue.estimating import tell_estimates
+
+        tell_estimates(session)
+        return True
     # A controller of workers collects nothing, and hears from them.
     if offline and alone:
         from pytest_otval.glue.offline import require_inputs

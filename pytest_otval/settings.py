@@ -72,6 +72,12 @@ class Attempts:
     """Models that make attempts, as their endpoints know them."""
     k: int = 1
     """Attempts of each model."""
+    judge: str = ""
+    """The model that reviews tasks and attempts, as its endpoint knows it."""
+    votes: int = 1
+    """How often it is asked at most about what it is not of one mind about."""
+    rubric: tuple[str, ...] = ()
+    """Files of rubrics, of each kind at most one; of a kind that has none here ours is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +100,16 @@ class RunSettings:
     """As in ``Attempts``, as the next two."""
     teacher: tuple[str, ...] = ()
     k: int = 1
+    judge: str = ""
+    """As in ``Attempts``, as the next two: what its answers depend on stands in their ``inputs``."""
+    votes: int = 1
+    rubric: tuple[str, ...] = ()
+    trials: str = ""
+    """The run whose attempts are reviewed; empty: this one. They, too, stand in ``inputs``."""
     base_url: str = ""
-    """Where the teacher's models are asked; empty: where the cluster profile says."""
+    """Where models are asked; empty: where the cluster profile says."""
     budget_tokens: int = 0
-    """Tokens that the attempts of the run may take in all; 0: as many as they do."""
+    """Tokens that the models of the run may take in all; 0: as many as they do."""
     budget_usd: float = 0.0
     stop_if: str = ""
     """When to start no more items, as ``infra > 5%``."""
@@ -138,7 +150,7 @@ class RunSettings:
     @property
     def attempts(self) -> Attempts:
         """What a contract fixes of it."""
-        return Attempts(self.repeat, self.teacher, self.k)
+        return Attempts(self.repeat, self.teacher, self.k, self.judge, self.votes, self.rubric)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,11 @@ class Workspace:
         return self.root / "cache"
 
     @property
+    def judges(self) -> Path:
+        """What people and measurements say of judges."""
+        return self.root / "judges"
+
+    @property
     def datasets(self) -> Path:
         """Prepared datasets."""
         return self.root / "datasets"

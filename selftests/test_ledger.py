@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_otval.core import OtvalUsageError
+from pytest_otval.judge.model import Review
 from pytest_otval.ledger import LATEST, SCHEMA, Ledger, Line, find_run, read_ledger, read_run, write_run
 
 FULL = {
@@ -40,6 +41,7 @@ FULL = {
     "scope": "phase",
     "model": "org/model",
     "trajectory": {"finish": "submitted", "flags": []},
+    "judge": [json.loads(json.dumps(Review("instruction", "", "r", "m", ()).as_dict()))],
     "checks": [{"check": "x", "line": None}],
     "fixes": [{"path": "task.toml", "checks": ["x"], "diff": "", "trouble": ""}],
     "attacks": {"pth": "stopped"},

@@ -11,14 +11,15 @@ from pytest_otval.contract.compare import Difference, Kind
 from pytest_otval.contract.model import Contract, Item
 from pytest_otval.core import stage_of
 from pytest_otval.history import Record, read_history
-from pytest_otval.stages.spec import STAGES, TEACHER
+from pytest_otval.stages.spec import EVERY_STAGE, JUDGE_MARKS
 
-CONTAINERS = frozenset(stage.mark for stage in (*STAGES, TEACHER) if stage.containers)
+CONTAINERS = frozenset(stage.mark for stage in EVERY_STAGE if stage.containers)
 _CONCERNS: Mapping[Kind, frozenset[str]] = {
     "images": CONTAINERS,
     "runtimes": CONTAINERS,
     "checks": frozenset(("static",)),
     "attacks": frozenset(("adversary",)),
+    "rubrics": JUDGE_MARKS,
     "expected": frozenset(),
     "versions": frozenset(),
 }

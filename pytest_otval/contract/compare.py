@@ -10,7 +10,9 @@ from typing import Literal, get_args
 
 from pytest_otval.contract.model import Contract, DatasetPin, ImagePin, TaskPin
 
-Kind = Literal["tasks", "images", "runtimes", "settings", "datasets", "checks", "attacks", "expected", "versions"]
+Kind = Literal[
+    "tasks", "images", "runtimes", "settings", "datasets", "checks", "attacks", "rubrics", "expected", "versions"
+]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """Classes of differences, in the order in which they are told; each can be accepted by ``contract update``."""
 
@@ -51,6 +53,7 @@ def differences(before: Contract, after: Contract) -> list[Difference]:
         (Difference("runtimes", one.id, "is new") for one in after.runtimes if one not in before.runtimes),
         _version("checks", "version of the static checks", before.checks, after.checks),
         _version("attacks", "version of the battery", before.attacks, after.attacks),
+        _version("rubrics", "what is judged by", before.rubrics, after.rubrics),
         _values("versions", before.versions, after.versions),
     )
     return sorted(found, key=lambda one: KINDS.index(one.kind))

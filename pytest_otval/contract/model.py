@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from pytest_otval.core import node_id
+from pytest_otval.stages.spec import JUDGE_MARKS
 
 FORMAT = 1
 
@@ -128,6 +129,8 @@ class Contract(_Part, frozen=True):
     """Version of the static checks; empty where that stage is not run."""
     attacks: str = ""
     """Version of the battery; empty where that stage is not run."""
+    rubrics: str = ""
+    """Digests of what a judge judges by; empty where it is not asked."""
     submission: Submission | None = None
 
     @property
@@ -169,6 +172,7 @@ class Contract(_Part, frozen=True):
             datasets=datasets,
             checks=self.checks if "static" in stages else "",
             attacks=self.attacks if "adversary" in stages else "",
+            rubrics=self.rubrics if JUDGE_MARKS & stages else "",
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ from pytest_otval.contract.model import (
 from pytest_otval.contract.settings import chosen_settings
 from pytest_otval.contract.versions import tool_versions
 from pytest_otval.core import Conclusion, OtvalUsageError
+from pytest_otval.stages.judging import KIND_OF
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.pinned import PinnedImage, inapplicable, pinned_images, pinned_runtimes
 from pytest_otval.stages.spec import Stage
@@ -94,9 +95,14 @@ class Pinner:
                 runtimes=tuple(sorted(self._runtimes)),
                 checks=(machine.checks_version or "") if "static" in stages else "",
                 attacks=package_version(("attacks",)) if "adversary" in stages else "",
+                rubrics=self._rubrics(stages),
                 submission=submission,
             )
         )
+
+    def _rubrics(self, stages: Collection[str]) -> str:
+        kinds = [kind for stage, kind in KIND_OF.items() if stage in stages]
+        return " ".join(f"{kind} {self._machine.rubric(kind).digest}" for kind in kinds)
 
     def _uids(self) -> str:
         return "mapped" if self._machine.sandbox.maps_uids else "own"

@@ -38,6 +38,7 @@ def settings_of(contract: Contract, flavour: str) -> tuple[VerdictSettings, Atte
         settings = msgspec.convert({**others, "flavour": flavour}, VerdictSettings)
     except msgspec.ValidationError as error:
         raise OtvalUsageError(f"the contract has a setting that this version does not know: {error}") from None
-    if attempts.repeat < 1 or attempts.k < 1:
-        raise OtvalUsageError(f"the contract has a number of attempts that is none: {min(attempts.repeat, attempts.k)}")
+    least = min(attempts.repeat, attempts.k, attempts.votes)
+    if least < 1:
+        raise OtvalUsageError(f"the contract has a number of attempts that is none: {least}")
     return settings, attempts

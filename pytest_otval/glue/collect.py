@@ -17,7 +17,7 @@ from pytest_otval.glue.item import DatasetItem, StageItem
 from pytest_otval.glue.notes import warn
 from pytest_otval.glue.plan import PLAN
 from pytest_otval.glue.selection import DatasetSelection, Stages
-from pytest_otval.stages.spec import TEACHER
+from pytest_otval.stages.spec import EVERY_STAGE
 from pytest_otval.task.dataset import DATASET_TOML, MAX_TOML_BYTES, Dataset, KnownBad, load_dataset
 from pytest_otval.task.index import is_task, tasks_folder
 from pytest_otval.task.reading import NotReadableError, read_regular
@@ -109,7 +109,7 @@ class DatasetNode(_Node):
             if task not in wanted and not self.source.has(task):
                 names = wanted if self.chosen.whole else self.source.names()[0]
                 self._say(f"known_bad names {task!r}, which is no task of it{_near(task, names)}")
-            known = {*map(stage_of, self.named), TEACHER.name}
+            known = {*map(stage_of, self.named), *(stage.name for stage in EVERY_STAGE)}
             for stage in bad.stages:
                 if stage not in known:
                     self._say(f"known_bad of {task!r} names {stage!r}, which is no stage{_near(stage, known)}")

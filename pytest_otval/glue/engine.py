@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_otval.glue.folders import AtHand, TaskFolders
     from pytest_otval.profile import Profile
     from pytest_otval.stages.earlier import EarlierAttempts
+    from pytest_otval.stages.judge_estimate import Estimate
     from pytest_otval.stages.machine import Machine
     from pytest_otval.stages.question import Known
     from pytest_otval.task.source import TaskSource
@@ -94,7 +95,7 @@ class Engine:
             lambda profile, store, offline: extensions.image_sources(config, profile, store, offline),
             extensions.model_agents(config),
         )
-        return Machine(self.settings, Workspace.from_environment(), self._profile, added)
+        return Machine(self.settings, Workspace.from_environment(), self._profile, added, config.rootpath)
 
     @cached_property
     def _folders(self) -> TaskFolders:
@@ -199,7 +200,16 @@ class Engine:
                 self._needs = (at_hand, needs_of(self.machine, at_hand.task))
             return self._needs[1]
 
-        return depends_on(self.machine, stage, asked.dataset.settings, asked.task, needs)
+        return depends_on(self.machine, stage, self._known(asked, at_hand.digest), needs)
+
+    def estimate(self, asked: Asked) -> Estimate:
+        """Return what an item of the judge would take. Raises Conclusion where its task is not to be had."""
+        from pytest_otval.stages.judge_estimate import estimate
+        from pytest_otval.stages.question import Question
+
+        at_hand = self._folders.get(asked.source, asked.dataset.name, asked.task)
+        question = Question(at_hand.task, asked.dataset.settings, Path(), digest=at_hand.digest)
+        return estimate(extensions.stages(self._config)[asked.stage], self.machine, question)
 
     def is_likely_known(self, nodeids: Sequence[str], source: TaskSource, task: str) -> bool:
         """Whether all these items of a task may be told without asking; a guess for the order of work."""

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_otval.core import StageResult, Verdict, stage_of
+from pytest_otval.glue import extensions
 from pytest_otval.glue.engine import Engine
 from pytest_otval.glue.lines import for_reports
 from pytest_otval.glue.plan import ENGINE, OUT
@@ -79,9 +80,9 @@ class _Item(pytest.Item):
 
 
 @cache
-def _mark(stage: str) -> pytest.MarkDecorator:
+def _mark(name: str) -> pytest.MarkDecorator:
     """Return one mark for all items of a stage: making it costs as much as the item."""
-    mark: pytest.MarkDecorator = getattr(pytest.mark, stage)
+    mark: pytest.MarkDecorator = getattr(pytest.mark, name)
     return mark
 
 
@@ -96,7 +97,8 @@ class StageItem(_Item):
     def __init__(self, *, known_bad: KnownBad | None, inapplicable: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.inapplicable = inapplicable
-        self.add_marker(_mark(stage_of(self.name)))
+        for mark in extensions.stages(self.config)[self.name].marks:
+            self.add_marker(_mark(mark))
         self.known_bad = known_bad
         if known_bad is not None and stage_of(self.name) in known_bad.stages:
             self.add_marker(pytest.mark.xfail(reason=str(known_bad), strict=True, raises=StageFailure))
@@ -121,19 +123,18 @@ class StageItem(_Item):
 
     def ask(self, engine: Engine) -> tuple[StageResult, Line]:
         """Ask about the task."""
-        return engine.ask(self._asked)
+        return engine.ask(self.asked)
 
     def recall(self) -> bool:
         """Take an answer that is remembered and a pass; whether there is one."""
-        line = (
-            None if self.known_bad is not None or self.inapplicable else self.config.stash[ENGINE].recall(self._asked)
-        )
+        line = None if self.known_bad is not None or self.inapplicable else self.config.stash[ENGINE].recall(self.asked)
         if line is not None:
             self.user_properties.append((PROPERTY, for_reports(line)))
         return line is not None
 
     @property
-    def _asked(self) -> Asked:
+    def asked(self) -> Asked:
+        """What it asks about."""
         node: Any = self.parent
         chosen = node.parent
         return Asked(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_otval.core import REASONS, Severity, StageResult, Verdict
 from pytest_otval.ledger import Line
+from pytest_otval.report.reviews import brief
 from pytest_otval.report.text import last_line
 from pytest_otval.settings import Settings
 from pytest_otval.stages.spec import Stage
@@ -100,6 +101,7 @@ def for_reports(line: Line) -> dict[str, Any]:
         "columns": dict(line.columns),
         "warnings": sum(1 for check in line.checks if check["severity"] != Severity.ERROR and not check.get("allowed")),
         **({"fixes": list(line.fixes)} if line.fixes else {}),
+        **({"judge": list(map(brief, line.judge))} if line.judge else {}),
         **({"model": line.model, "attempt": line.attempt, "trajectory": _brief(line.trajectory)} if line.model else {}),
     }
 

@@ -22,13 +22,13 @@ _WORD = re.compile(r"[^\s()=,]+")
 def chosen_stages(stages: Iterable[Stage], markexpr: str) -> tuple[str, ...]:
     """Return the names of the stages that items are made for: without a mark expression those that run by default.
 
-    An item surely has the mark of its stage and none of another stage. It may have any other mark, by a conftest, so
+    An item surely has the marks of its stage and none of another stage. It may have any other mark, by a conftest, so
     a stage is left out only where no such marks could make the expression true.
     """
     stages = tuple(stages)
     if not markexpr:
         return tuple(stage.name for stage in stages if stage.by_default)
-    marks = frozenset(stage.mark for stage in stages)
+    marks = frozenset(mark for stage in stages for mark in stage.marks)
     # Of marks with arguments, mark(name=value), nothing is known before they are there.
     others = sorted(set(_WORD.findall(markexpr)) - {"and", "or", "not", *marks})
     everything = tuple(stage.name for stage in stages)
@@ -43,5 +43,7 @@ def chosen_stages(stages: Iterable[Stage], markexpr: str) -> tuple[str, ...]:
         {name for name, there in zip(others, case, strict=True) if there}
         for case in product((False, True), repeat=len(others))
     ]
-    chosen = {mark for mark in marks if any(expression.matches({mark, *case}.__contains__) for case in cases)}
-    return tuple(stage.name for stage in stages if stage.mark in chosen)
+    # Attempts of one model have one set of marks, and may be many.
+    own = {stage.marks for stage in stages}
+    chosen = {some for some in own if any(expression.matches({*some, *case}.__contains__) for case in cases)}
+    return tuple(stage.name for stage in stages if stage.marks in chosen)

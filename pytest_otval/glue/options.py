@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_otval.core import LEVELS, OtvalUsageError, Severity
+from pytest_otval.glue.judge_options import add_judge_options
 from pytest_otval.glue.numbers import positive_integer, positive_number
 from pytest_otval.glue.submit_options import SUBMIT_OPTIONS, add_submit_options
 from pytest_otval.glue.teacher_options import add_teacher_options
@@ -90,6 +91,7 @@ def add_options(parser: pytest.Parser) -> None:
         help="attempts of oracle and noop; mixed answers are a failure of class flaky",
     )
     add_teacher_options(group)
+    add_judge_options(group)
     group.addoption(
         "--otval-severity",
         choices=[str(severity) for severity in Severity],
@@ -231,12 +233,15 @@ VERDICT_OPTIONS = (
     "repeat",
     "teacher",
     "k",
+    "judge",
+    "votes",
+    "rubric",
     "agent",
     "max_steps",
 )
 """Settings that a contract fixes; each has the option of its name."""
 
-_LISTS = ("attacks", "teacher")
+_LISTS = ("attacks", "teacher", "rubric")
 """Settings that are lists, and text with commas on the command line."""
 
 
@@ -266,10 +271,16 @@ def _words(config: pytest.Config, option: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, str(config.getoption(option)).split(","))))
 
 
+def rubric_files(config: pytest.Config) -> tuple[str, ...]:
+    """Return the files of rubrics that are given, as a worker finds them, too."""
+    return tuple(str(config.invocation_params.dir / name) for name in _words(config, "--otval-rubric"))
+
+
 def own_stages_of(config: pytest.Config) -> tuple[Stage, ...]:
-    """Return our stages, and one for each attempt that options ask for. Raises UsageError."""
+    """Return our stages, one for each attempt that options ask for, a judge's if there is one. Raises UsageError."""
     try:
-        return own_stages(_words(config, "--otval-teacher"), config.getoption("--otval-k"))
+        judge = bool(config.getoption("--otval-judge"))
+        return own_stages(_words(config, "--otval-teacher"), config.getoption("--otval-k"), judge)
     except OtvalUsageError as error:
         raise as_usage_error(error) from None
 
@@ -301,6 +312,10 @@ def make_settings(config: pytest.Config, out: Path, flavour: str, writer: str) -
         repeat=config.getoption("--otval-repeat"),
         teacher=_words(config, "--otval-teacher"),
         k=config.getoption("--otval-k"),
+        judge=config.getoption("--otval-judge"),
+        votes=config.getoption("--otval-votes"),
+        rubric=rubric_files(config),
+        trials=config.getoption("--otval-trials"),
         base_url=config.getoption("--otval-base-url"),
         budget_tokens=config.getoption("--otval-budget-tokens"),
         budget_usd=config.getoption("--otval-budget-usd"),

@@ -20,6 +20,7 @@ from pytest_otval.core import Conclusion, OtvalUsageError
 from pytest_otval.glue import extensions, options
 from pytest_otval.glue.contracting import contract_of, refuse_drift, refuse_other_choices, select
 from pytest_otval.glue.engine import Engine
+from pytest_otval.glue.judge_options import require_judge
 from pytest_otval.glue.marks import chosen_stages
 from pytest_otval.glue.narrow import leave_out, narrow
 from pytest_otval.glue.notes import warn
@@ -29,14 +30,14 @@ from pytest_otval.glue.resuming import command_of, run_to_resume
 from pytest_otval.glue.selection import Selection, split
 from pytest_otval.glue.submit_options import runs_elsewhere
 from pytest_otval.glue.teacher_options import require_teacher
-from pytest_otval.ledger import write_run
+from pytest_otval.ledger import find_run, write_run
 from pytest_otval.task.source import FolderSource
 from pytest_otval.workspace import Workspace
 
 if TYPE_CHECKING:
     from pytest_otval.contract.model import Contract
 
-WORKER_KEY = "otval_out"
+WORKER_KEY, TRIALS_KEY = "otval_out", "otval_trials"
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -73,6 +74,8 @@ def take_arguments(config: pytest.Config) -> None:
         leave_out(selection, ignored, globs, config.args)
         narrow(selection, config.getoption("--otval-tasks"), config.getoption("--otval-limit"))
         require_teacher(config, stages.values())
+        require_judge(config, stages.values())
+        _take_trials(config)
         chosen = tuple(stages) if contract else chosen_stages(stages.values(), str(config.option.markexpr))
         if config.getoption("--otval-fix"):
             _refuse_fixing(selection, chosen)
@@ -88,6 +91,17 @@ def take_arguments(config: pytest.Config) -> None:
     config.stash[OUT] = out
     worker = str(_worker_input(config)["workerid"]) if is_worker(config) else "main"
     config.stash[ENGINE] = Engine(config, out, worker)
+
+
+def _take_trials(config: pytest.Config) -> None:
+    """Put the folder of the run whose attempts are reviewed in place of its name, before this run is the latest."""
+    if is_worker(config):
+        config.option.otval_trials = _worker_input(config)[TRIALS_KEY]
+    elif name := str(config.getoption("--otval-trials")):
+        run = find_run(name)
+        if not (run / "ledger").is_dir():
+            raise OtvalUsageError(f"--otval-trials {name}: {run} is no run folder: it has no ledger")
+        config.option.otval_trials = str(run)
 
 
 def _take_settings(config: pytest.Config, contract: Contract) -> None:
@@ -143,6 +157,7 @@ def _out(config: pytest.Config, workspace: Workspace) -> Path:
 def tell_worker(config: pytest.Config, workerinput: dict[str, Any]) -> None:
     """Give a worker the run folder; decided here if the controller did not yet."""
     workspace = os.environ.get("OT_WORKSPACE", "")
+    workerinput[TRIALS_KEY] = str(config.getoption("--otval-trials"))
     if not workspace:
         workerinput[WORKER_KEY] = ""
         return

@@ -47,7 +47,8 @@ def add_submit_options(group: Any) -> None:
         "--otval-dry-run",
         action="store_true",
         default=False,
-        help="with --otval-submit: write the script and the plan of shards, and submit nothing",
+        help="with --otval-submit: write the script and the plan of shards, and submit nothing; with -m judge: tell "
+        "what reviews would take, and ask nothing",
     )
     group.addoption(
         "--otval-attach",
@@ -60,6 +61,11 @@ def add_submit_options(group: Any) -> None:
 def runs_elsewhere(config: pytest.Config) -> bool:
     """Whether nothing is run in this process."""
     return bool(config.getoption("--otval-submit") or config.getoption("--otval-attach"))
+
+
+def only_estimates(config: pytest.Config) -> bool:
+    """Whether the run only tells what it would take."""
+    return bool(config.getoption("--otval-dry-run")) and not runs_elsewhere(config)
 
 
 def returns_at_once(config: pytest.Config) -> bool:

@@ -32,8 +32,8 @@ from pytest_otval.glue.requirements import require_models
 from pytest_otval.profile import Profile, load_profile
 from pytest_otval.workspace import Workspace
 
-NOT_THERE = ("--otval-fix", "--otval-save-runtimes", "--otval-keep", "--otval-reuse")
-"""Options that change tasks where they lie, or are about other run folders."""
+NOT_THERE = ("--otval-fix", "--otval-save-runtimes", "--otval-keep", "--otval-reuse", "--otval-judge")
+"""Options that change tasks where they lie, or are about other run folders. A judge reads what all jobs brought."""
 
 SAFE_PATH = re.compile(r"/[A-Za-z0-9._+/-]*/[A-Za-z0-9._-]+")
 """Run folders whose name can be a job's and whose path can stand in options of sbatch, where % and , mean more."""

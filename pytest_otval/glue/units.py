@@ -15,6 +15,7 @@ from statistics import fmean
 
 from pytest_otval.core import stage_of
 from pytest_otval.glue.locality import Outlook
+from pytest_otval.stages.spec import JUDGE_TRACE
 from pytest_otval.task.index import TASK_TOML
 
 Look = Callable[[str, str, bool], Outlook]
@@ -52,10 +53,15 @@ class Unit:
 
 
 def make_units(collection: Sequence[str], outlook: Look, known: Known = lambda dataset, task, ids: False) -> list[Unit]:
-    """Return the units of a collection of node ids, in its order."""
+    """Return the units of a collection of node ids, in its order.
+
+    Attempts that are reviewed in the same run stay with their task: they must have ended before the review begins.
+    """
+    reviewed = {file for file, _, item in (nodeid.partition("::") for nodeid in collection) if item == JUDGE_TRACE.name}
     numbers: dict[str, deque[int]] = {}
     for number, nodeid in enumerate(collection):
-        numbers.setdefault(unit_of(nodeid), deque()).append(number)
+        file = nodeid.partition("::")[0]
+        numbers.setdefault(file if file in reviewed else unit_of(nodeid), deque()).append(number)
     return [_unit(name, items, collection, outlook, known) for name, items in numbers.items()]
 
 

@@ -67,10 +67,16 @@ class Chat(Protocol):
         """Its name, as the endpoint knows it."""
 
     def complete(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), deadline: float | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, Any]] = (),
+        deadline: float | None = None,
+        answer_format: Mapping[str, Any] | None = None,
     ) -> Reply:
         """Return the model's next message.
 
         ``tools`` are OpenAI's descriptions of functions. ``deadline``: the time (``time.monotonic()``) after which an
-        answer is of no use. Raises EndpointError, ContextOverflowError, BudgetSpentError, TimeoutError at the deadline.
+        answer is of no use. ``answer_format`` is OpenAI's ``response_format``, and a wish: not every endpoint knows it,
+        so the answer may have any form. Raises EndpointError, ContextOverflowError, BudgetSpentError, TimeoutError at
+        the deadline.
         """

@@ -27,7 +27,7 @@ from pytest_otval.llm.budget import Budget
 from pytest_otval.llm.chat import ContextOverflowError, EndpointError, Message, Reply, Usage
 from pytest_otval.llm.connection import connection, run
 from pytest_otval.llm.conversation import outgoing
-from pytest_otval.llm.failures import Kind, kind_of, said, status_in
+from pytest_otval.llm.failures import Kind, kind_of, refuses_format, said, status_in
 from pytest_otval.llm.secret import Secret
 from pytest_otval.profile import ModelSection, Profile
 from pytest_otval.sandbox.slots import Slots
@@ -48,6 +48,14 @@ HUNG_SECONDS = 60.0
 """Where nothing at all came for so long until the deadline, it is the endpoint that hangs."""
 _ONE_LINE = 300
 """Characters of an endpoint's own words in an error."""
+
+
+_without_format: set[str] = set()
+"""Endpoints and models that took no ``response_format``, as this process learnt."""
+
+
+class _FormatError(EndpointError):
+    """The endpoint does not take ``response_format``."""
 
 
 class _TryAgain(Exception):
@@ -82,8 +90,8 @@ class EndpointChat:
         self._key = Secret.from_environment(section.key_variable)
         self._connection = connection(section.base_url, self._key, float(section.silence_seconds))
         self._where = f"{printable(name)} at {section.base_url}"
-        place = hashlib.sha256(f"{section.base_url} {self.model}".encode()).hexdigest()[:16]
-        self._slots = Slots(node_folder(), f"model-{place}", section.concurrency)
+        self._place = hashlib.sha256(f"{section.base_url} {self.model}".encode()).hexdigest()[:16]
+        self._slots = Slots(node_folder(), f"model-{self._place}", section.concurrency)
 
     @property
     def model(self) -> str:
@@ -94,13 +102,26 @@ class EndpointChat:
         return f"EndpointChat({self._where!r})"
 
     def complete(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), deadline: float | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, Any]] = (),
+        deadline: float | None = None,
+        answer_format: Mapping[str, Any] | None = None,
     ) -> Reply:
         """Return the model's next message, see Chat. Also raises OSError where the budget cannot be written.
 
         What still fails after TRIES, or when there is no time for another one, is an EndpointError; TimeoutError is
         only for an answer that was on its way.
         """
+        body = self._body(messages, tools)
+        if answer_format is not None and self._place not in _without_format:
+            try:
+                return self._tried({**body, "response_format": answer_format}, deadline)
+            except _FormatError:
+                _without_format.add(self._place)
+        return self._tried(body, deadline)
+
+    def _tried(self, body: Mapping[str, Any], deadline: float | None) -> Reply:
         began = time.monotonic()
         left = float("inf") if deadline is None else deadline - began
         tries = Retrying(
@@ -110,7 +131,6 @@ class EndpointChat:
             wait=wait_combine(as_asked(_headers_of, _BACKOFF), wait_random(0, FIRST_WAIT)),
             reraise=True,
         )
-        body = self._body(messages, tools)
         try:
             reply: Reply = tries(self._once, body, deadline)
         except _TryAgain as error:
@@ -218,7 +238,8 @@ class EndpointChat:
                 return _TryAgain(words, headers)
             case Kind.OVERFLOW:
                 return ContextOverflowError(f"{self._where}: {words}")
-        return EndpointError(f"{self._where}: {words}{self._advice(status)}")
+        kind = _FormatError if refuses_format(status, text) else EndpointError
+        return kind(f"{self._where}: {words}{self._advice(status)}")
 
     def _advice(self, status: int) -> str:
         if status in (401, 403):

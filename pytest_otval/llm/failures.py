@@ -40,6 +40,7 @@ _OVERFLOW = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_FORMAT = re.compile(r"response_?format|json[_ ]?schema|structured[_ ]outputs?|guided|\bgrammar\b", re.IGNORECASE)
 _CODE_CHARS = 100
 _TEXT_CHARS = 4000
 """So much of a text is looked at and kept: a body may be megabytes of a proxy's page."""
@@ -57,6 +58,11 @@ def kind_of(status: int, code: str, text: str) -> Kind:
     if status not in _NEVER_OVERFLOW and _OVERFLOW.search(text):
         return Kind.OVERFLOW
     return Kind.AGAIN if status == 0 or status in _AGAIN or status >= 500 else Kind.AT_ONCE
+
+
+def refuses_format(status: int, text: str) -> bool:
+    """Whether it is the form asked for that an endpoint does not take: the same request without it may be answered."""
+    return 400 <= status < 500 and bool(_FORMAT.search(text))
 
 
 def status_in(body: object) -> int:

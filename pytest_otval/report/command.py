@@ -21,6 +21,9 @@ DIFF = "diff"
 
 _MOST_COMPLAINTS = 5
 
+_FILES = ("html", "junit", "sarif", "attempts", "reviews")
+"""Arguments that name what is written of one run."""
+
 _COLOURS: dict[Style, str] = {"": "", "title": "bold", "good": "green", "bad": "red", "warn": "yellow"}
 
 
@@ -37,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--export", metavar="FILE", help="write the attempts' conversations for training, as JSON lines"
     )
+    parser.add_argument("--reviews", metavar="FILE", help="write the reviews of a judge, as JSON lines")
     parser.add_argument("--harbor", metavar="DIR", help="write a job folder that `harbor view` opens")
     parser.add_argument(
         "--attacks", action="store_true", help="show what attacks came to, by level; takes several RUNs"
@@ -92,6 +96,12 @@ def _write_pages(results: Results, arguments: argparse.Namespace) -> None:
 
         with _writing(arguments.attempts):
             write_attempts(Path(arguments.attempts), attempts_of(results))
+    if arguments.reviews:
+        from pytest_otval.report.reviews import write_reviews
+
+        with _writing(arguments.reviews):
+            count = write_reviews(results, Path(arguments.reviews))
+            print(f"reviews: {count} in {arguments.reviews}", file=_beside(arguments))
 
 
 def _export(results: Results, arguments: argparse.Namespace) -> int:
@@ -156,7 +166,7 @@ def _attacks(words: list[str], arguments: argparse.Namespace) -> int:
 
 
 def _only_json(what: str, arguments: argparse.Namespace) -> None:
-    if any(getattr(arguments, name) for name in ("html", "junit", "sarif", "harbor", "attempts", "export")):
+    if any(getattr(arguments, name) for name in (*_FILES, "harbor", "export")):
         raise OtvalUsageError(f"{what} knows --select and --json only")
 
 

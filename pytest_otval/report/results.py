@@ -17,8 +17,9 @@ from typing import Any, BinaryIO
 
 from pytest_otval.core import OtvalUsageError, Severity
 from pytest_otval.ledger import lines_of, read_run
+from pytest_otval.report.reviews import Reviewed, reviewed
 from pytest_otval.report.text import last_line, one_line
-from pytest_otval.stages.spec import STAGES, TEACHER
+from pytest_otval.stages.spec import EVERY_STAGE
 
 MOST_LETTERS = 200
 """Of a row's headline and last line."""
@@ -26,7 +27,7 @@ MOST_LETTERS = 200
 _NODE_ID = re.compile(r"datasets/(?P<dataset>[^/]+)/(?:tasks/(?P<task>[^/]+)/task|dataset)\.toml::(?P<item>.+)", re.S)
 """What ``core.node_id`` makes."""
 
-_STAGE_ORDER = {stage.name: number for number, stage in enumerate((*STAGES, TEACHER))}
+_STAGE_ORDER = {stage.name: number for number, stage in enumerate(EVERY_STAGE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,8 @@ class Row:
     """Of the adversary stage: each attack and what became of it."""
     made: Made | None = None
     """Of the teacher stage."""
+    reviews: tuple[Reviewed, ...] = ()
+    """Of the judge's stages."""
 
     @property
     def flaky(self) -> bool:
@@ -154,6 +157,7 @@ def row_of(line: Mapping[str, Any]) -> Row:
         columns=tuple((intern(title), text) for title, text in line.get("columns", {}).items()),
         attacks=_one_of(tuple((intern(id), intern(cell)) for id, cell in line.get("attacks", {}).items())),
         made=_made(line),
+        reviews=reviewed(line),
     )
 
 

@@ -70,6 +70,8 @@ class Summary:
     """Answers that tell of attacks."""
     made: list[Row] = field(default_factory=list)
     """Attempts of models."""
+    reviewed: list[Row] = field(default_factory=list)
+    """Answers that hold reviews."""
 
     def add(self, row: Row) -> None:
         """Count a result."""
@@ -88,6 +90,8 @@ class Summary:
             self.attacked.append(row)
         if row.made is not None:
             self.made.append(row)
+        if row.reviews:
+            self.reviewed.append(row)
         if row.image.startswith("bootstrap:"):
             self.bases.add(one_line(row.image))
 
@@ -124,6 +128,10 @@ def summary_lines(summary: Summary, ledger: Path, planned: int | None = None) ->
         from pytest_otval.report.attempt_summary import attempt_lines
 
         yield from attempt_lines(summary.made, planned)
+    if summary.reviewed:
+        from pytest_otval.report.judge_summary import judge_lines
+
+        yield from judge_lines(summary.reviewed)
     yield from _grouped("to look at, by stage, class and last line:", summary.groups, "bad")
     yield from _grouped("not applicable:", summary.unasked, "warn")
     if summary.known.count:

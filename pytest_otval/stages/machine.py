@@ -23,6 +23,11 @@ from pytest_otval.images.registry import Registry
 from pytest_otval.images.staging import Staging, staging_of, sweep_staged
 from pytest_otval.images.steps import base_plan
 from pytest_otval.images.store import Images
+from pytest_otval.judge.cache import VERSION as ANSWERS_VERSION
+from pytest_otval.judge.calibration import Calibration, latest
+from pytest_otval.judge.model import Kind, Rubric
+from pytest_otval.judge.rubric import rubrics
+from pytest_otval.kept import Kept
 from pytest_otval.leaks.scan import scan_version
 from pytest_otval.llm.agents.base import ModelAgent, agent_named
 from pytest_otval.llm.agents.mini import MiniSweAgent
@@ -41,6 +46,7 @@ from pytest_otval.sandbox.probe import apptainer_maker, choose_flavour
 from pytest_otval.sandbox.slots import Slots
 from pytest_otval.sandbox.toolbox import ensure_toolbox
 from pytest_otval.settings import Settings
+from pytest_otval.stages.attempted import AttemptLines
 from pytest_otval.trial.agents.base import Agent
 from pytest_otval.trial.agents.noop import Noop
 from pytest_otval.trial.agents.oracle import Oracle
@@ -75,8 +81,15 @@ def own_extensions() -> Extensions:
 class Machine:
     """Sandbox, images and scratch of one process of a run."""
 
-    def __init__(self, settings: Settings, workspace: Workspace, profile: Profile, extensions: Extensions) -> None:
-        """``settings.verdict.flavour`` is the probed one."""
+    def __init__(
+        self,
+        settings: Settings,
+        workspace: Workspace,
+        profile: Profile,
+        extensions: Extensions,
+        root: Path | None = None,
+    ) -> None:
+        """``settings.verdict.flavour`` is the probed one. ``root``: the project's folder, where it may have rubrics."""
         self.settings = settings
         self.profile = profile
         self._checks = extensions.checks
@@ -84,6 +97,7 @@ class Machine:
         self._image_sources = extensions.image_sources
         self._model_agents = extensions.model_agents
         self._workspace = workspace
+        self._root = root
 
     @cached_property
     def checks(self) -> Mapping[str, Check]:
@@ -121,6 +135,39 @@ class Machine:
         seed = section.request.get("seed")
         fields = {"seed": seed + attempt} if isinstance(seed, int) else {}
         return EndpointChat(model, section, self.budget, fields)
+
+    def rubric(self, kind: Kind) -> Rubric:
+        """Return what is judged by: the command line's, project's, workspace's, else ours. Raises OtvalUsageError."""
+        return self._rubrics[kind]
+
+    @cached_property
+    def _rubrics(self) -> Mapping[Kind, Rubric]:
+        places = [*([self._root] if self._root else []), self._workspace.root]
+        return rubrics(self.settings.run.rubric, places)
+
+    def calibration(self, kind: Kind) -> Calibration | None:
+        """Return what was measured of the run's judge by the rubric of this kind. Raises OtvalUsageError."""
+        return self._calibrations[kind]
+
+    @cached_property
+    def _calibrations(self) -> Mapping[Kind, Calibration | None]:
+        judge, folder = self.settings.run.judge, self._workspace.judges
+        model = self.model_section(judge).served_name or judge
+        try:
+            return {kind: latest(folder, model, rubric.digest) for kind, rubric in self._rubrics.items()}
+        except OSError as error:
+            raise OtvalUsageError(f"{folder}: calibrations cannot be read: {error.strerror or error}") from None
+
+    @cached_property
+    def judge_answers(self) -> Kept:
+        """What a judge answered before."""
+        return Kept(self._workspace.cache / "judge", ANSWERS_VERSION)
+
+    @cached_property
+    def attempts(self) -> AttemptLines:
+        """Those that are reviewed."""
+        run = self.settings.run
+        return AttemptLines(Path(run.trials) if run.trials else run.out)
 
     @cached_property
     def scratch(self) -> OwnScratch:
@@ -228,8 +275,8 @@ class Machine:
         budget: Budget | None = self.__dict__.get("budget")
         if budget is not None:
             budget.close()
-        for name in ("findings", "leaks"):
-            found: FindingsCache | None = self.__dict__.get(name)
+        for name in ("findings", "leaks", "judge_answers"):
+            found: FindingsCache | Kept | None = self.__dict__.get(name)
             if found is not None:
                 found.close()
         if "scratch" in self.__dict__:

@@ -16,9 +16,11 @@ from pytest_otval.core import REASONS, Conclusion, Verdict
 from pytest_otval.images.steps import BuildPlan
 from pytest_otval.runtimes.mount import Supply, agent_supply, verifier_supply
 from pytest_otval.runtimes.record import Reference
+from pytest_otval.stages.attempted import digest_of
+from pytest_otval.stages.judging import KIND_OF, OF_REQUESTS
 from pytest_otval.stages.machine import Machine
-from pytest_otval.stages.question import config_of, image_requests, require_owners, require_runnable
-from pytest_otval.stages.spec import OWN_MARKS, Stage
+from pytest_otval.stages.question import Known, config_of, image_requests, require_owners, require_runnable
+from pytest_otval.stages.spec import JUDGE_MARKS, JUDGE_TRACE, OWN_MARKS, Stage
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import Task
 
@@ -115,21 +117,24 @@ def needs_of(machine: Machine, task: Task) -> str:
     return _digest(images, [str(supply) for supply in _supplies(machine, task)])
 
 
-def depends_on(machine: Machine, stage: Stage, settings: DatasetSettings, name: str, needs: Callable[[], str]) -> str:
+def depends_on(machine: Machine, stage: Stage, known: Known, needs: Callable[[], str]) -> str:
     """Return a digest of all that an answer depends on besides task, stage and verdict settings, as 16 hex digits.
 
     That is: images, runtimes, settings of the dataset, and the code that decides. Empty where it
-    cannot be told, as for a stage of another plugin. ``needs`` tells of the task of this name what ``needs_of`` does,
-    and is called for stages with containers.
+    cannot be told, as for a stage of another plugin. ``needs`` tells of the task what ``needs_of`` does, and is called
+    for stages with containers, and for those of a judge that may run some.
     """
     if stage.mark not in OWN_MARKS:
         return ""
+    settings = known.settings
+    if stage.mark in JUDGE_MARKS:
+        return _digest(_version(), *_of_judge(machine, stage, known, needs))
     if not stage.containers:
         version = machine.checks_version
         return _digest(version, settings.oracle, repr(settings.allow), settings.harbor_lint) if version else ""
     found = needs()
     of_model = [_of_model(machine, stage.model)] if stage.model else []
-    return _digest(_version(), found, _of_dataset(settings, name, stage), *of_model) if found else ""
+    return _digest(_version(), found, _of_dataset(settings, known.task, stage), *of_model) if found else ""
 
 
 def _of_model(machine: Machine, model: str) -> list[object]:
@@ -137,6 +142,19 @@ def _of_model(machine: Machine, model: str) -> list[object]:
     section = machine.model_section(model)
     about = {"served_name", "context", "reasoning_back", "request"}
     return [package_version(("llm",)), machine.model_agent.version, section.model_dump(mode="json", include=about)]
+
+
+def _of_judge(machine: Machine, stage: Stage, known: Known, needs: Callable[[], str]) -> list[object]:
+    """Return who reviews what by what, and where claims are put to the test all that trials depend on."""
+    kind = KIND_OF[stage.mark]
+    run, rubric, calibration = machine.settings.run, machine.rubric(kind), machine.calibration(kind)
+    section = machine.model_section(run.judge).model_dump(mode="json", include={*OF_REQUESTS, "context"})
+    reviewed = machine.attempts.of(known.dataset, known.task, known.digest) if stage.mark == JUDGE_TRACE.mark else []
+    tests = bool(machine.settings.verdict.flavour) and any(one.execution for one in rubric.criteria)
+    of_trials = [needs(), _of_dataset(known.settings, known.task, stage)] if tests else []
+    advisory = sorted(calibration.advisory) if calibration else None
+    who = [package_version(("llm", "judge")), run.judge, run.votes, section, rubric.digest, advisory]
+    return [*who, digest_of(reviewed), *of_trials]
 
 
 @cache

@@ -17,7 +17,7 @@ from pytest_otval.stages.spec import Stage
 RETRIES = 2
 """Only answers of class ``error`` are asked again."""
 
-_FINAL = ("missing-tool", "runtime-missing", "endpoint-failed", "budget-spent", "internal")
+_FINAL = ("missing-tool", "runtime-missing", "endpoint-failed", "budget-spent", "judge-unreadable", "internal")
 """Errors that another try cannot change."""
 
 _PASSING = ("host-disk-full", "network-unreachable", "base-unavailable")

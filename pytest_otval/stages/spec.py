@@ -34,11 +34,18 @@ class Stage:
     """Of an attempt: the model that makes it, as its endpoint knows it."""
     attempt: int = 0
     """Of an attempt: which it is of that model."""
+    family: str = ""
+    """A further mark, which selects it together with its relatives; empty for none."""
 
     @property
     def mark(self) -> str:
         """What ``-m`` selects it by, shared by all attempts."""
         return stage_of(self.name)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """All marks that its items have."""
+        return (self.mark, self.family) if self.family else (self.mark,)
 
 
 STAGES = (
@@ -72,11 +79,33 @@ STAGES = (
 
 TEACHER = Stage("teacher", "pytest_otval.stages.teacher:answer", "can a model solve it? One item an attempt")
 
-OWN_MARKS = frozenset(stage.mark for stage in (*STAGES, TEACHER))
+JUDGE_TASK = Stage(
+    "judge_task",
+    "pytest_otval.stages.judge_task:answer",
+    "what does a model say of the task's files?",
+    containers=False,
+    family="judge",
+)
+JUDGE_TRACE = Stage(
+    "judge_trace",
+    "pytest_otval.stages.judge_trace:answer",
+    "what does a model say of the attempts at it?",
+    containers=False,
+    family="judge",
+)
+JUDGES = (JUDGE_TASK, JUDGE_TRACE)
+"""Only what a model claims and a trial can show needs a container: where none runs, that claim decides nothing."""
+
+JUDGE_MARKS = frozenset(mark for stage in JUDGES for mark in stage.marks)
+
+EVERY_STAGE = (*STAGES, TEACHER, *JUDGES)
+"""In the order they run, attempts as one."""
+
+OWN_MARKS = frozenset(mark for stage in EVERY_STAGE for mark in stage.marks)
 
 
-def own_stages(models: Iterable[str] = (), attempts: int = 1) -> tuple[Stage, ...]:
-    """Return our stages; of the teacher's one for each attempt of each model.
+def own_stages(models: Iterable[str] = (), attempts: int = 1, judge: bool = False) -> tuple[Stage, ...]:
+    """Return our stages; of the teacher's one for each attempt of each model, a judge's where there is one.
 
     Raises OtvalUsageError for two models whose names are the same in node ids.
     """
@@ -90,7 +119,7 @@ def own_stages(models: Iterable[str] = (), attempts: int = 1) -> tuple[Stage, ..
         for key, model in keys.items()
         for number in range(attempts)
     )
-    return (*STAGES, *made)
+    return (*STAGES, *made, *(JUDGES if judge else ()))
 
 
 def model_key(model: str) -> str:

@@ -14,7 +14,7 @@ def copy_in(source: Path, target: Path) -> None:
     Special files are left out. Scripts become executable, as Harbor makes them. Raises Conclusion ``bad-task``.
     """
     try:
-        shutil.copytree(source, target, symlinks=True, ignore=_special, dirs_exist_ok=True)
+        shutil.copytree(source, target, symlinks=True, ignore=special_files, dirs_exist_ok=True)
     except (OSError, shutil.Error, RecursionError) as error:
         raise Conclusion("bad-task", f"{source.name}/ cannot be copied: {str(error)[:200]}") from None
     for path in target.rglob("*.sh"):
@@ -22,6 +22,7 @@ def copy_in(source: Path, target: Path) -> None:
             path.chmod(path.stat().st_mode | 0o755)
 
 
-def _special(folder: str, names: list[str]) -> list[str]:
+def special_files(folder: str, names: list[str]) -> list[str]:
+    """Return those of a folder's entries that are FIFOs, sockets or devices; for ``shutil.copytree``."""
     paths = ((name, Path(folder, name)) for name in names)
     return [name for name, path in paths if not (path.is_symlink() or path.is_dir() or path.is_file())]

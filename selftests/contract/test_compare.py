@@ -46,6 +46,7 @@ def test_equal_ones_do_not_differ():
         ({"versions": {"python": "3.12"}}, "versions: python: is 3.12 and was 3.11"),
         ({"checks": "2"}, "checks: version of the static checks: is 2 and was none"),
         ({"attacks": "2"}, "attacks: version of the battery: is 2 and was none"),
+        ({"rubrics": "trace 2"}, "rubrics: what is judged by: is trace 2 and was none"),
         ({"runtimes": (RuntimePin("v-123456789abc", A, "/v"),)}, "runtimes: v-123456789abc: is new"),
         ({"pin": {"inapplicable": {"one": {"oracle": "compose"}}}}, "expected: demo/one: other questions apply to it"),
         (

@@ -150,11 +150,11 @@ def test_what_the_tables_lack_is_refused(tmp_path, change):
 
 
 def test_a_part_has_the_stages_and_versions_of_its_items():
-    whole = contract(checks="1", attacks="2")
+    whole = contract(checks="1", attacks="2", rubrics="3")
     items = list(whole.items())
     part = whole.only([0, 3, 5])
     assert [item.id for item in part.items()] == [items[0].id, items[3].id, items[5].id]
-    assert (part.checks, part.attacks, part.digest) == ("1", "", whole.digest)
+    assert (part.checks, part.attacks, part.rubrics, part.digest) == ("1", "", "", whole.digest)
     assert whole.only([]).count == 0
 
 

@@ -104,6 +104,7 @@ def kill_job(path, item):
 
 
 static, build, oracle, noop, teacher = map(answer, ("static", "build", "oracle", "noop", "teacher"))
+judge_task, judge_trace = map(answer, ("judge_task", "judge_trace"))
 
 
 def probe(workspace, profile):
@@ -124,9 +125,9 @@ def pytest_configure():
     from pytest_otval.stages import machine
 
     names = _own_stages()
-    REAL.update(stages=names["STAGES"], teacher=names["TEACHER"], probe=machine.probe_flavour)
+    REAL.update({name: names[name] for name in ("STAGES", "TEACHER", "JUDGES")}, probe=machine.probe_flavour)
     names["STAGES"] = tuple(map(_stub, names["STAGES"]))
-    names["TEACHER"] = _stub(names["TEACHER"])
+    names["TEACHER"], names["JUDGES"] = _stub(names["TEACHER"]), tuple(map(_stub, names["JUDGES"]))
     machine.probe_flavour = probe
 
 
@@ -139,5 +140,5 @@ def _stub(stage):
 def pytest_unconfigure():
     from pytest_otval.stages import machine
 
-    names = _own_stages()
-    names["STAGES"], names["TEACHER"], machine.probe_flavour = REAL["stages"], REAL["teacher"], REAL["probe"]
+    machine.probe_flavour = REAL.pop("probe")
+    _own_stages().update(REAL)

@@ -1,13 +1,9 @@
 """Whole runs of the teacher stage: pytest processes, real containers, a real server."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -15,10 +11,8 @@ import pytest
 
 from pytest_otval.core import node_id
 from pytest_otval.evidence import files
-from pytest_otval.ledger import read_ledger
-from selftests.conftest import REPOSITORY
 from selftests.fakes import make_task
-from selftests.llm.server import Running
+from selftests.glue.model_runs import model_project
 
 pytestmark = pytest.mark.integration
 
@@ -28,59 +22,10 @@ OF_CONTAINERS = ("apptainer", "starter", "busybox", "bash", "fuse", "squashfuse"
 TEST = "cat /app/answer >/logs/verifier/reward.txt || echo 0 >/logs/verifier/reward.txt"
 
 
-@dataclass
-class Project:
-    """A dataset of one task, and a server."""
-
-    root: Path
-    server: Running
-    outs: list[Path] = field(default_factory=list)
-
-    def start(self, *args, resumes=None, **variables):
-        """Start a run, or go on with one."""
-        self.outs.append(resumes or self.root / f"run{len(self.outs)}")
-        words = [sys.executable, "-P", "-m", "pytest", "-p", "otval_no_waits", "-p", "no:cacheprovider"]
-        words += (
-            [f"--otval-resume={resumes}", f"--otval-base-url={self.server.url}"]
-            if resumes
-            else ([f"--otval-out={self.outs[-1]}"])
-        )
-        words += map(str, args)
-        env = {
-            **os.environ,
-            "OT_WORKSPACE": str(self.root / "workspace"),
-            "OT_CLUSTER": "here",
-            "PYTHONPATH": str(Path(__file__).parent),
-            **variables,
-        }
-        return subprocess.Popen(
-            words,
-            cwd=self.root,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-
-    def run(self, *args, **more):
-        process = self.start(*args, **more)
-        text, _ = process.communicate()
-        return process.returncode, text
-
-    def teach(self, model, k, *more):
-        url = f"--otval-base-url={self.server.url}"
-        words = ("datasets/set", "-m", "teacher", f"--otval-teacher={model}", f"--otval-k={k}", url)
-        return (*words, "--otval-agent=tools", "--otval-max-steps=8", *more)
-
-    def results(self, out=None):
-        """Lines of answers of a run, by id."""
-        found = {}
-        with suppress(FileNotFoundError):
-            for line in read_ledger(out or self.outs[-1]):
-                if line["kind"] == "result":
-                    found.setdefault(line["id"], []).append(line)
-        return found
+def teach(project, model, k, *more):
+    url = f"--otval-base-url={project.server.url}"
+    words = ("datasets/set", "-m", "teacher", f"--otval-teacher={model}", f"--otval-k={k}", url)
+    return (*words, "--otval-agent=tools", "--otval-max-steps=8", *more)
 
 
 def attempts(model, *numbers):
@@ -89,30 +34,17 @@ def attempts(model, *numbers):
 
 @pytest.fixture
 def project(real, image, tmp_path):
-    (tmp_path / "clusters").mkdir()
-    text = (REPOSITORY / "clusters" / "local.toml").read_text()
-    local = text.replace('["registry", "bootstrap"]', '["bootstrap"]')
-    local += '\n[models."keyed"]\nbase_url = "URL"\nserved_name = "unauthorized"\nkey_variable = "CANARY_KEY"\n'
-    local += '[models."keyed-solves"]\nbase_url = "URL"\nserved_name = "solves"\nkey_variable = "CANARY_KEY"\n'
-    (tmp_path / "pytest.ini").touch()
-    (tmp_path / "datasets").mkdir()
-    make_task(tmp_path, test=TEST, files={"instruction.md": "write the answer\n"})
-    (tmp_path / "set").rename(tmp_path / "datasets" / "set")
-    store = tmp_path / "workspace" / "images"
-    store.mkdir(parents=True)
-    for file in image.files:
-        for path in (file, file.with_suffix(".json")):
-            # The same bytes, without a copy: nobody writes into an image.
-            (store / path.name).symlink_to(path)
-    policies = tmp_path / "policies.toml"
-    policies.write_text(
+    profile = '\n[models."keyed"]\nbase_url = "URL"\nserved_name = "unauthorized"\nkey_variable = "CANARY_KEY"\n'
+    profile += '[models."keyed-solves"]\nbase_url = "URL"\nserved_name = "solves"\nkey_variable = "CANARY_KEY"\n'
+    policies = (
         f"seed = 1\n[[tasks]]\ninstruction = 'the answer'\ncommands = [{json.dumps(SOLVE)}, 'sleep 1']\n"
         "[models.dies]\nfault = 'disconnect'\ntimes = -1\nafter = 1\n"
         "[models.stalls]\nfault = 'hang'\ntimes = -1\nafter = 1\n"
     )
-    with Running(policies) as server:
-        (tmp_path / "clusters" / "here.toml").write_text(local.replace("URL", server.url))
-        yield Project(tmp_path, server)
+    with model_project(tmp_path, image, policies, profile) as found:
+        make_task(tmp_path, test=TEST, files={"instruction.md": "write the answer\n"})
+        (tmp_path / "set").rename(tmp_path / "datasets" / "set")
+        yield found
 
 
 def until(condition, process=None, seconds=300.0):
@@ -125,7 +57,7 @@ def until(condition, process=None, seconds=300.0):
 
 @pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.slow), "2"])
 def test_attempts_that_solve_sometimes(project, workers):
-    status, text = project.run(*project.teach("sometimes", 4, "-n", workers, "-v"))
+    status, text = project.run(*teach(project, "sometimes", 4, "-n", workers, "-v"))
     assert status == 0, text
     found = project.results()
     assert sorted(found) == attempts("sometimes", 0, 1, 2, 3)
@@ -143,7 +75,7 @@ def test_attempts_that_solve_sometimes(project, workers):
     [(signal.SIGINT, "0"), pytest.param(signal.SIGINT, "2", marks=pytest.mark.slow), (signal.SIGKILL, "2")],
 )
 def test_interrupted_and_resumed(project, number, workers):
-    process = project.start(*project.teach("solves", 8, "-n", workers))
+    process = project.start(*teach(project, "solves", 8, "-n", workers))
     until(lambda: len(project.results()) >= 2, process)
     process.send_signal(number)
     text, _ = process.communicate()
@@ -166,7 +98,7 @@ def test_interrupted_and_resumed(project, number, workers):
 
 
 def test_a_larger_k_later_only_adds(project):
-    status, text = project.run(*project.teach("solves", 1))
+    status, text = project.run(*teach(project, "solves", 1))
     assert status == 0, text
     out, asked = project.outs[-1], project.server.asked()["requests"]
     status, text = project.run("--otval-k=2", resumes=out)
@@ -176,7 +108,7 @@ def test_a_larger_k_later_only_adds(project):
 
 
 def test_a_budget_stops_and_a_larger_one_goes_on(project):
-    status, text = project.run(*project.teach("solves", 4, "--otval-budget-tokens=1200"))
+    status, text = project.run(*teach(project, "solves", 4, "--otval-budget-tokens=1200"))
     assert status == 8, text
     assert "stopped: the budget of 1200 tokens is spent" in text
     found = project.results()
@@ -192,7 +124,7 @@ def test_a_budget_stops_and_a_larger_one_goes_on(project):
 
 
 def test_an_endpoint_that_breaks_off_in_every_answer(project):
-    status, text = project.run(*project.teach("dies", 2))
+    status, text = project.run(*teach(project, "dies", 2))
     assert status == 8, text
     for lines in project.results().values():
         assert [(line["class"], line["score"]) for line in lines] == [("endpoint-failed", None)]
@@ -200,7 +132,7 @@ def test_an_endpoint_that_breaks_off_in_every_answer(project):
 
 
 def test_an_endpoint_that_is_killed_in_mid_attempt(project):
-    process = project.start(*project.teach("stalls", 2, "-n", "2"))
+    process = project.start(*teach(project, "stalls", 2, "-n", "2"))
     until(lambda: project.server.asked()["requests"] >= 4, process)
     project.server.process.kill()
     text, _ = process.communicate()
@@ -213,7 +145,7 @@ def test_an_endpoint_that_is_killed_in_mid_attempt(project):
 
 def test_a_contract_is_replayed(project):
     url = f"--otval-base-url={project.server.url}"
-    status, text = project.run(*project.teach("sometimes", 2), "--otval-prepare-contract=c.json")
+    status, text = project.run(*teach(project, "sometimes", 2), "--otval-prepare-contract=c.json")
     assert status == 0, text
     for _ in range(2):
         status, text = project.run("--otval-contract=c.json", url)
@@ -224,7 +156,7 @@ def test_a_contract_is_replayed(project):
 def test_no_key_is_left_anywhere(project):
     """Neither that of an endpoint that repeats it, nor in what is started for the run."""
     more = ("--html=report.html", "--self-contained-html", "--junitxml=junit.xml", "-v", "-n", "2")
-    words = [one for one in project.teach("keyed,keyed-solves", 2, *more) if not one.startswith("--otval-base-url")]
+    words = [one for one in teach(project, "keyed,keyed-solves", 2, *more) if not one.startswith("--otval-base-url")]
     process = project.start(*words, CANARY_KEY=KEY)
     seen = 0
     while process.poll() is None:
@@ -254,7 +186,7 @@ def test_no_key_is_left_anywhere(project):
 def test_an_agent_of_a_plugin(project):
     """The one of docs/plugins.md."""
     more = ("-p", "otval_one_line", "--otval-agent=one-line")
-    status, text = project.run(*project.teach("long", 1), *more)
+    status, text = project.run(*teach(project, "long", 1), *more)
     assert status == 0, text
     ((line,),) = project.results().values()
     facts = line["trajectory"]

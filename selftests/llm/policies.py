@@ -11,6 +11,8 @@ How far a conversation is, is told by its messages; the server remembers none. A
     [models.half]                   # further names, or others' settings
     policy = "sometimes"
     rate = 0.25
+
+Judges (``judge-right``, ...) have faults in it, see ``judges``.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from typing import Any
 
 import tomli
 
+from selftests.llm.judges import KINDS, Fault, judged
+
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 """How mini-swe-agent is told that the work is done."""
 _FENCE = re.compile(r"```(mswea_bash_command|bash)\b")
@@ -37,11 +41,12 @@ class Model:
     """Settings of one model name; ``policy`` decides what it says, ``fault`` what becomes of the request."""
 
     policy: str = "solves"
-    """solves, sometimes, loops, malformed, variants, reasons, long."""
+    """solves, sometimes, loops, malformed, variants, reasons, long; judge- and one of ``judges.KINDS``."""
     rate: float = 0.5
     """Of attempts that solve, with ``sometimes``."""
     fault: str = ""
-    """overflow, slow, hang, storm, down, disconnect, cut, wrong-json, refuse, whole, whole-cut, in-200."""
+    """overflow, slow, hang, storm, down, disconnect, cut, wrong-json, refuse, whole, whole-cut, in-200; no-format
+    refuses a request with ``response_format``."""
     times: int = 1
     """So often each request meets the fault before it is answered; -1: always."""
     after: int = 0
@@ -83,6 +88,7 @@ MODELS = {
     "whole-cut": Model(fault="whole-cut"),
     "whole": Model(fault="whole", times=-1),
     "unauthorized": Model(fault="refuse", times=-1, status=401, text="Incorrect key: {authorization}"),
+    **{f"judge-{kind}": Model(f"judge-{kind}") for kind in KINDS},
 }
 
 
@@ -104,6 +110,7 @@ class Policies:
     tasks: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = ()
     seed: int = 0
     models: Mapping[str, Model] = field(default_factory=lambda: MODELS)
+    faults: tuple[Fault, ...] = ()
 
     @classmethod
     def read(cls, file: Path) -> Policies:
@@ -111,7 +118,8 @@ class Policies:
         tasks = tuple((re.compile(one["instruction"]), tuple(one["commands"])) for one in values.get("tasks", ()))
         given = values.get("models", {})
         models = {name: replace(MODELS.get(name, Model()), **options) for name, options in given.items()}
-        return cls(tasks, values.get("seed", 0), {**MODELS, **models})
+        faults = tuple(Fault(**one) for one in values.get("faults", ()))
+        return cls(tasks, values.get("seed", 0), {**MODELS, **models}, faults)
 
     def say(self, model: Model, request: Mapping[str, Any], attempt: int) -> dict[str, Any]:
         """Return the assistant's message, with ``finish`` beside its fields. ``attempt`` counts from 0."""
@@ -120,6 +128,9 @@ class Policies:
         return _as_calls(said, request["tools"], messages) if request.get("tools") else _as_text(said, messages)
 
     def _said(self, model: Model, messages: Sequence[Mapping[str, Any]], attempt: int) -> Said:
+        if model.policy.startswith("judge-"):
+            text, finish = judged(model.policy.removeprefix("judge-"), self.faults, messages, attempt, self.seed)
+            return Said(text, finish=finish)
         step = step_of(messages)
         # What commands said later decides nothing.
         first = takewhile(lambda message: message["role"] != "assistant", messages)

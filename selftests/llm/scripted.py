@@ -45,12 +45,18 @@ class ScriptedChat:
     asked: list[list[Message]] = field(default_factory=list)
     """The conversation of each request."""
     deadlines: list[float | None] = field(default_factory=list)
+    formats: list[Mapping[str, Any] | None] = field(default_factory=list)
 
     def complete(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), deadline: float | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, Any]] = (),
+        deadline: float | None = None,
+        answer_format: Mapping[str, Any] | None = None,
     ) -> Reply:
         answer = self.says[min(len(self.asked), len(self.says) - 1)]
         self.asked.append(list(messages))
+        self.formats.append(answer_format)
         self.deadlines.append(deadline)
         if isinstance(answer, Exception):
             raise answer

@@ -56,6 +56,8 @@ class Counts:
         """Whether this request meets its model's fault, which some do only so many times."""
         if not model.fault or step_of(body["messages"]) < model.after:
             return False
+        if model.fault == "no-format" and "response_format" not in body:
+            return False
         with self._lock:
             key = _digest(name, body["messages"])
             self._met[key] += 1

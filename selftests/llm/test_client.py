@@ -81,6 +81,12 @@ fault = "slow"
 times = -1
 seconds = 0.3
 
+[models.no-format]
+fault = "no-format"
+times = -1
+status = 400
+text = "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."
+
 [models.storm-for-ever]
 fault = "storm"
 times = -1
@@ -313,6 +319,32 @@ def test_only_what_the_profile_says_is_sent(chat, server, monkeypatch):
             "stream": True,
             "stream_options": {"include_usage": True},
         }
+
+
+FORMAT = {"type": "json_object"}
+
+
+def test_a_form_of_the_answer_is_asked_for(chat, server):
+    chat("solves").complete(ASK, answer_format=FORMAT)
+    assert server.asked()["body"]["response_format"] == FORMAT
+    chat("solves").complete(ASK)
+    assert "response_format" not in server.asked()["body"]
+
+
+def test_an_endpoint_that_takes_no_form_is_asked_without_and_remembered(chat, server, monkeypatch):
+    monkeypatch.setattr(module, "_without_format", set())
+    before = server.asked()["requests"]
+    for count in (2, 3):
+        reply = chat("no-format").complete(ASK, answer_format=FORMAT)
+        assert reply.finish == "stop" and reply.retries == 0
+        assert server.asked()["requests"] - before == count
+        assert "response_format" not in server.asked()["body"]
+
+
+def test_a_form_that_the_profile_asks_for_is_the_users(chat, monkeypatch):
+    monkeypatch.setattr(module, "_without_format", set())
+    with pytest.raises(EndpointError, match="HTTP 400: Invalid parameter: 'response_format'"):
+        chat("no-format", request={"response_format": FORMAT}).complete(ASK)
 
 
 def test_a_proxy_of_the_site_is_not_asked_for_a_server_of_this_machine(chat, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_otval.llm.failures import Kind, kind_of, said
+from pytest_otval.llm.failures import Kind, kind_of, refuses_format, said
 
 OVERFLOWS = {
     "openai": "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
@@ -120,6 +120,29 @@ def test_any_body_has_a_meaning(body, status):
 )
 def test_code_and_text_are_found_in_all_shapes(body, expected):
     assert said(body) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.",
+        "This response_format type is unavailable now",
+        "Invalid schema for response_format 'review': In context=(), 'minItems' is not permitted.",
+        "Unrecognized request argument supplied: response_format",
+        "JSON schema conversion failed: Unrecognized schema",
+        "Failed to parse grammar",
+        "This model does not support structured outputs.",
+        "guided decoding is not supported",
+    ],
+)
+def test_a_form_that_is_not_taken_is_known_by_its_text(text):
+    assert refuses_format(400, text) and refuses_format(422, text)
+    assert not refuses_format(500, text)
+
+
+@pytest.mark.parametrize("text", [*OVERFLOWS.values(), *OTHERS])
+def test_other_refusals_are_not_about_the_form(text):
+    assert not refuses_format(400, text)
 
 
 def test_a_huge_page_takes_no_time():

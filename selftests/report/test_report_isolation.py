@@ -12,7 +12,7 @@ NOWHERE = dict.fromkeys(("pristine", "masked", "fresh", "none"), "wrong-reward")
 
 def answer(task, levels, verdict="pass", isolation="", **values):
     id = f"datasets/demo/tasks/{task}/task.toml::oracle"
-    values = {"stage": "oracle", "kind": "result", "known_bad": "", "checks": [], **values}
+    values = {"stage": "oracle", "kind": "result", "known_bad": "", "checks": [], "judge": [], **values}
     return line(id=id, verdict=verdict, levels=levels, isolation=isolation, **values)
 
 

@@ -7,10 +7,10 @@ import pytest
 from pytest_otval.core import REASONS, Conclusion, StageResult, Verdict
 from pytest_otval.stages.registry import RETRIES
 from pytest_otval.stages.registry import ask as ask_stage
-from pytest_otval.stages.spec import STAGES, Stage
+from pytest_otval.stages.spec import EVERY_STAGE, Stage
 
 ERRORS = [name for name, reason in REASONS.items() if reason.verdict is Verdict.ERROR]
-FINAL = ["missing-tool", "runtime-missing", "endpoint-failed", "budget-spent", "internal"]
+FINAL = ["missing-tool", "runtime-missing", "endpoint-failed", "budget-spent", "judge-unreadable", "internal"]
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def ask(tmp_path):
     return lambda: ask_stage(Stage("oracle", f"{__name__}:answer", "?"), None, question)
 
 
-@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+@pytest.mark.parametrize("stage", EVERY_STAGE, ids=lambda stage: stage.name)
 def test_each_of_our_stages_has_its_answer(stage):
     assert callable(pkgutil.resolve_name(stage.answer))
 

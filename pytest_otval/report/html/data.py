@@ -41,6 +41,7 @@ def index_data(rows: Sequence[Row], run: Path, facts: Mapping[str, Any]) -> dict
         ],
         "attacks": matrix_of(rows).as_dict(),
         "attempts": any(map(is_attempt, rows)),
+        "reviews": any(row.reviews for row in rows),
         "score": [row.score for row in rows],
         "seconds": [round(row.seconds, 2) for row in rows],
         "unexpected": [int(row.unexpected) for row in rows],

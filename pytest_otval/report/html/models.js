@@ -1,9 +1,10 @@
 "use strict";
 // The pages over models-data.js, models/N.js, tasks/N.js and trajectories/N.js: an overview, one model at one dataset,
-// one task, one attempt. All state is in the address behind #. Texts come from tasks, so they only become text nodes.
+// one task, one attempt; and those over reviews-data.js and reviews/N.js: an overview, one task, a file of it.
+// All state is in the address behind #. Texts come from tasks, so they only become text nodes.
 (() => {
   const ROWS_A_PAGE = 100;
-  const KEYS = ["dataset", "model", "task", "item"];
+  const KEYS = ["dataset", "model", "task", "item", "step", "file", "line"];
   const at = (id) => document.getElementById(id);
   const loaded = new Map(); // "models/3" -> its data, or null where it cannot be loaded
   const orders = new Map(); // title of a table -> [column, direction, page]
@@ -60,13 +61,28 @@
     const number = place(data.tasks, [dataset, task]);
     if (number < 0) return { said: [element("p", "no task of this run has this name")] };
     const file = Math.floor(number / data.tasksAFile);
-    const tasks = part("tasks", file);
-    return tasks ? { page: tasks[number % data.tasksAFile] } : { said: missing("tasks", file) };
+    const folder = data.pages || "tasks";
+    const tasks = part(folder, file);
+    return tasks ? { page: tasks[number % data.tasksAFile] } : { said: missing(folder, file) };
   }
 
   function drawTask(state) {
     const { page, said } = taskPage(state);
     return said || page.blocks.map(drawBlock);
+  }
+
+  function drawFile(state) {
+    const { page, said } = taskPage(state);
+    if (said) return said;
+    if (!Object.hasOwn(page.files, state.file)) return [element("p", "This file is not among these pages.")];
+    const lines = page.files[state.file].split("\n");
+    const drawn = lines.map((line, at) => {
+      const isGoal = String(at + 1) === state.line;
+      return element(isGoal ? "mark" : "span", `${String(at + 1).padStart(4)}  ${line}\n`, isGoal ? { class: "goal" } : {});
+    });
+    const shown = element("pre");
+    shown.append(...drawn);
+    return [shown];
   }
 
   function drawAttempt(state) {
@@ -82,11 +98,12 @@
   }
 
   function drawPath(state) {
-    const { dataset, model, task, item } = state;
-    const links = [element("a", "all results", { href: "index.html" }), element("a", "models", { href: "#" })];
+    const { dataset, model, task, item, file } = state;
+    const links = [element("a", "all results", { href: "index.html" }), element("a", data.title || "models", { href: "#" })];
     if (model) links.push(element("a", `${model} at ${dataset}`, { href: address({ dataset, model }) }));
     if (task) links.push(element("a", `${dataset}/${task}`, { href: address({ dataset, task }) }));
     if (item) links.push(element("a", item, { href: address(state) }));
+    if (file) links.push(element("a", file, { href: address(state) }));
     at("path").replaceChildren(...links);
   }
 
@@ -94,11 +111,14 @@
     const state = read();
     drawPath(state);
     let parts;
-    if (state.item) parts = drawAttempt(state);
+    if (state.file) parts = drawFile(state);
+    else if (state.item) parts = drawAttempt(state);
     else if (state.task) parts = drawTask(state);
     else if (state.model) parts = drawModel(state);
     else parts = data.blocks.map(drawBlock);
     at("blocks").replaceChildren(...parts);
+    const goal = state.step ? `[data-step="${CSS.escape(state.step)}"]` : ".goal";
+    at("blocks").querySelector(goal)?.scrollIntoView();
   }
 
   // --- blocks ---
@@ -109,8 +129,26 @@
     if (block.kind === "words") made.append(...block.lines.map((line) => element("p", line)));
     else if (!block.rows?.length && !block.series) made.append(element("p", "none", { class: "note" }));
     else if (block.kind === "table") fillTable(block, made);
+    else if (block.kind === "findings") made.append(...block.rows.map(drawFinding));
     else made.append(window.otvalPlots[block.kind](block));
     if (block.note) made.append(element("p", block.note, { class: "note" }));
+    return made;
+  }
+
+  function drawFinding({ head, loud, text: said, fix, why, measured, candidate, quotes }) {
+    const made = element("div", undefined, { class: loud ? "finding loud" : "finding" });
+    made.append(element("h3", head));
+    if (said) made.append(element("p", said));
+    for (const { where, quote, state, href } of quotes) {
+      const goal = state ? address(state) : href;
+      const place = element("p");
+      place.append(goal ? element("a", where, { href: goal }) : where);
+      made.append(place, element("blockquote", quote));
+    }
+    if (why) made.append(element("p", why, { class: "note" }));
+    if (measured) made.append(element("p", measured, { class: "note" }));
+    if (fix) made.append(element("p", `Fix: ${fix}`));
+    if (candidate) made.append(folded("candidate", candidate, false));
     return made;
   }
 
@@ -210,6 +248,7 @@
 
   function drawMessage({ who, text: said, thought, calls, note }) {
     const made = element("div", undefined, { class: `message ${who.split(" ")[1] || ""}` });
+    made.dataset.step = who.split(" ")[0];
     made.append(element("h3", note ? `${who} · ${note}` : who));
     const isAgent = who.endsWith("agent");
     if (thought) made.append(folded("reasoning", thought, false));
@@ -240,6 +279,7 @@
     },
     model: keep("models"),
     tasks: keep("tasks"),
+    reviews: keep("reviews"),
     trajectories: keep("trajectories"),
   };
 })();

@@ -154,14 +154,19 @@
     if (!known) parts.push(element("p", "no result of this run has this id"));
     else if (!details.has(number)) load(number);
     else if (details.get(number) === null) parts.push(element("p", `details/${number}.js is missing beside this page`));
-    else parts.push(...attemptLink(row), ...described(details.get(number)[row % data.detailsAPage]));
+    else parts.push(...pageLink(row), ...described(details.get(number)[row % data.detailsAPage]));
     panel.replaceChildren(...parts);
   }
 
-  function attemptLink(row) {
-    if (text("stage", row) !== "teacher") return [];
-    const state = Object.fromEntries(["dataset", "task", "item"].map((name) => [name, text(name, row)]));
-    return [element("a", "its trajectory", { href: `models.html#${new URLSearchParams(state)}` })];
+  function pageLink(row) {
+    const link = (title, page, keys) => {
+      const state = Object.fromEntries(keys.map((name) => [name, text(name, row)]));
+      return [element("a", title, { href: `${page}#${new URLSearchParams(state)}` })];
+    };
+    const stage = text("stage", row);
+    if (stage === "teacher") return link("its trajectory", "models.html", ["dataset", "task", "item"]);
+    if (data.reviews && stage.startsWith("judge_")) return link("its reviews", "reviews.html", ["dataset", "task"]);
+    return [];
   }
 
   function load(number) {
@@ -266,6 +271,7 @@
       data = given;
       at("run").append(...pairs(data.run).children);
       at("models").hidden = !data.attempts;
+      at("reviews").hidden = !data.reviews;
       makeColumns();
       fillFilters();
       drawMatrix(data.attacks);

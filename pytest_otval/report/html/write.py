@@ -22,9 +22,11 @@ from pytest_otval.report.results import Results
 FIXED = ("index.html", "page.css", "page.js")
 OF_MODELS = ("models.html", "models.css", "models.js", "plots.js")
 """Fixed, too, where models made attempts."""
-ROWS, MODELS, DETAILS = "rows.js", "models-data.js", "details"
-DATA_FOLDERS = (DETAILS, "models", "tasks", "trajectories")
-"""The last three where models made attempts."""
+OF_REVIEWS = ("reviews.html", *OF_MODELS[1:])
+"""Where a model reviewed something."""
+ROWS, MODELS, REVIEWS, DETAILS = "rows.js", "models-data.js", "reviews-data.js", "details"
+OF_ATTEMPTS = ("models", "tasks", "trajectories")
+DATA_FOLDERS = (DETAILS, *OF_ATTEMPTS, "reviews")
 _DATA_NAME = re.compile(r"[0-9]+\.js")
 
 
@@ -45,9 +47,15 @@ def write_html(results: Results, folder: Path, planned: int | None = None) -> Pa
         from pytest_otval.report.html.write_models import write_models
 
         _fixed(folder, OF_MODELS)
-        for name in DATA_FOLDERS:
+        for name in OF_ATTEMPTS:
             (folder / name).mkdir(exist_ok=True)
         script(folder / MODELS, "overview", write_models(results, folder, planned))
+    if any(row.reviews for row in results.rows):
+        from pytest_otval.report.html.write_reviews import write_reviews
+
+        _fixed(folder, OF_REVIEWS)
+        (folder / "reviews").mkdir(exist_ok=True)
+        script(folder / REVIEWS, "overview", write_reviews(results, folder / "reviews"))
     return folder / "index.html"
 
 
@@ -68,7 +76,7 @@ def _clear(folder: Path) -> None:
     for path in chain.from_iterable((folder / name).glob("*.js") for name in DATA_FOLDERS):
         if _DATA_NAME.fullmatch(path.name):
             path.unlink()
-    for name in (*OF_MODELS, MODELS):
+    for name in (*OF_MODELS, *OF_REVIEWS, MODELS, REVIEWS):
         (folder / name).unlink(missing_ok=True)
 
 
