@@ -15,7 +15,7 @@ from pytest_otval.kept import Kept
 from pytest_otval.llm.chat import ContextOverflowError, EndpointError
 from pytest_otval.llm.client import EndpointChat, section_for
 from pytest_otval.profile import load_profile
-from pytest_otval.stages.judging import OF_REQUESTS, characters_for
+from pytest_otval.stages.judging import characters_for
 from pytest_otval.workspace import Workspace
 
 AT_A_TIME = 4
@@ -47,7 +47,7 @@ class Panel:
         No trial is run. Raises Conclusion ``endpoint-failed``.
         """
         with closing(Kept(self._cache, VERSION)) as kept:
-            settings = self._section.model_dump(mode="json", include=OF_REQUESTS)
+            settings = self._section.of_answers
 
             def voter(vote: int) -> CachedChat:
                 return CachedChat(self._chat(vote), kept, GROUP, settings, vote)

@@ -25,10 +25,9 @@ from pytest_otval.contract.model import (
 from pytest_otval.contract.settings import chosen_settings
 from pytest_otval.contract.versions import tool_versions
 from pytest_otval.core import Conclusion, OtvalUsageError
-from pytest_otval.stages.judging import KIND_OF
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.pinned import PinnedImage, inapplicable, pinned_images, pinned_runtimes
-from pytest_otval.stages.spec import Stage
+from pytest_otval.stages.spec import KIND_OF, Stage
 from pytest_otval.task.dataset import DATASET_TOML, MAX_TOML_BYTES, Dataset
 from pytest_otval.task.digest import task_content
 from pytest_otval.task.load import load_task

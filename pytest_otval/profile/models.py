@@ -131,6 +131,11 @@ class ModelSection(Section):
     """Which commit of it."""
     serve: ServeSection = ServeSection()
 
+    @property
+    def of_answers(self) -> dict[str, Any]:
+        """What answers depend on, in plain JSON types: where the model is asked and what that costs are no part."""
+        return self.model_dump(mode="json", include={"served_name", "reasoning_back", "request"})
+
     @model_validator(mode="after")
     def _one_place(self) -> ModelSection:
         if self.base_url and self.serve.in_job:

@@ -12,10 +12,10 @@ from pytest_otval.judge.files import task_material
 from pytest_otval.judge.material import Material
 from pytest_otval.judge.prompts import review_messages
 from pytest_otval.stages.judge_trace import attempts_at, material_of
-from pytest_otval.stages.judging import KIND_OF, Judge
+from pytest_otval.stages.judging import Judge
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import Question, config_of
-from pytest_otval.stages.spec import JUDGE_TASK, Stage
+from pytest_otval.stages.spec import JUDGE_TASK, KIND_OF, Stage
 
 CHARACTERS_A_TOKEN = 4
 TOKENS_A_CRITERION = 100

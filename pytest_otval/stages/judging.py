@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from pytest_otval.profile import ModelSection
 from pytest_otval.stages.judge_execution import Executions
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import Question
-from pytest_otval.stages.spec import JUDGE_TASK, JUDGE_TRACE
 
 MOST_CHARACTERS = 240_000
 """Of what is shown, some 60,000 tokens: attention is short, and tokens cost."""
@@ -30,12 +29,6 @@ CHARACTERS_A_TOKEN = 3
 """Of scripts and logs, rather less than more."""
 ANSWER_TOKENS = 8_000
 """For an answer, and as much for the one that is to be repaired."""
-
-OF_REQUESTS = {"served_name", "reasoning_back", "request"}
-"""What answers depend on in a profile's section of a model; where it is asked and what that costs are no part."""
-
-KIND_OF: Mapping[str, Kind] = {JUDGE_TASK.name: "instruction", JUDGE_TRACE.name: "trace"}
-"""What a stage judges by."""
 
 _LOG_CHARACTERS = 4096
 _QUOTE_LETTERS = 160
@@ -90,8 +83,7 @@ class Judge:
 
     def _voter(self, vote: int) -> CachedChat:
         chat = self._chat or self._machine.chat(self.model, vote)
-        settings = self.section.model_dump(mode="json", include=OF_REQUESTS)
-        return CachedChat(chat, self._machine.judge_answers, self._group, settings, vote)
+        return CachedChat(chat, self._machine.judge_answers, self._group, self.section.of_answers, vote)
 
 
 def characters_for(rubric: Rubric, section: ModelSection) -> int:

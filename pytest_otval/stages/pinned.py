@@ -17,10 +17,9 @@ from pytest_otval.images.steps import BuildPlan
 from pytest_otval.runtimes.mount import Supply, agent_supply, verifier_supply
 from pytest_otval.runtimes.record import Reference
 from pytest_otval.stages.attempted import digest_of
-from pytest_otval.stages.judging import KIND_OF, OF_REQUESTS
 from pytest_otval.stages.machine import Machine
 from pytest_otval.stages.question import Known, config_of, image_requests, require_owners, require_runnable
-from pytest_otval.stages.spec import JUDGE_MARKS, JUDGE_TRACE, OWN_MARKS, Stage
+from pytest_otval.stages.spec import JUDGE_MARKS, JUDGE_TRACE, KIND_OF, OWN_MARKS, Stage
 from pytest_otval.task.dataset import DatasetSettings
 from pytest_otval.task.load import Task
 
@@ -140,20 +139,21 @@ def depends_on(machine: Machine, stage: Stage, known: Known, needs: Callable[[],
 def _of_model(machine: Machine, model: str) -> list[object]:
     """Return what an attempt depends on besides its task; where a model is asked and what that costs are no part."""
     section = machine.model_section(model)
-    about = {"served_name", "context", "reasoning_back", "request"}
-    return [package_version(("llm",)), machine.model_agent.version, section.model_dump(mode="json", include=about)]
+    about = {**section.of_answers, "context": section.context}
+    return [package_version(("llm",)), machine.model_agent.version, about]
 
 
 def _of_judge(machine: Machine, stage: Stage, known: Known, needs: Callable[[], str]) -> list[object]:
     """Return who reviews what by what, and where claims are put to the test all that trials depend on."""
     kind = KIND_OF[stage.mark]
     run, rubric, calibration = machine.settings.run, machine.rubric(kind), machine.calibration(kind)
-    section = machine.model_section(run.judge).model_dump(mode="json", include={*OF_REQUESTS, "context"})
+    section = machine.model_section(run.judge)
     reviewed = machine.attempts.of(known.dataset, known.task, known.digest) if stage.mark == JUDGE_TRACE.mark else []
     tests = bool(machine.settings.verdict.flavour) and any(one.execution for one in rubric.criteria)
     of_trials = [needs(), _of_dataset(known.settings, known.task, stage)] if tests else []
     advisory = sorted(calibration.advisory) if calibration else None
-    who = [package_version(("llm", "judge")), run.judge, run.votes, section, rubric.digest, advisory]
+    about = [section.of_answers, section.context, rubric.digest, advisory]
+    who = [package_version(("llm", "judge")), run.judge, run.votes, *about]
     return [*who, digest_of(reviewed), *of_trials]
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pytest_otval.core import OtvalUsageError, stage_of
+
+if TYPE_CHECKING:
+    from pytest_otval.judge.model import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,9 @@ JUDGE_TRACE = Stage(
 )
 JUDGES = (JUDGE_TASK, JUDGE_TRACE)
 """Only what a model claims and a trial can show needs a container: where none runs, that claim decides nothing."""
+
+KIND_OF: Mapping[str, Kind] = {JUDGE_TASK.name: "instruction", JUDGE_TRACE.name: "trace"}
+"""Of which kind the rubric of a stage is."""
 
 JUDGE_MARKS = frozenset(mark for stage in JUDGES for mark in stage.marks)
 
