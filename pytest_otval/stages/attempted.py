@@ -94,17 +94,20 @@ def trajectory_of(run: Path, place: str) -> Mapping[str, Any]:
 
     Whatever is in it: a run may be somebody else's. Raises EvidenceError, OSError.
     """
-    parts = (
-        [_parsed(name, data) for name, data in files(run, place) if Path(name).parts[-2:] == ("agent", NAME)]
-        if place
-        else []
-    )
+    parts = [_parsed(name, data) for name, data in files(run, place) if _is_trajectory(name)] if place else []
     if not parts:
         raise EvidenceError("its evidence holds no trajectory")
     if len(parts) == 1:
         return parts[0]
     steps = [step for part in parts for step in _steps(part)]
     return {**parts[0], "steps": [{**step, "step_id": number} for number, step in enumerate(steps, start=1)]}
+
+
+def _is_trajectory(name: str) -> bool:
+    """Whether we wrote a file of evidence as a trajectory: deeper ones, as below artifacts/, are the attempt's own."""
+    parts = Path(name).parts
+    within = parts[2:] if parts[0] == "steps" else parts
+    return within == ("agent", NAME)
 
 
 def _steps(trajectory: Mapping[str, Any]) -> list[Mapping[str, Any]]:

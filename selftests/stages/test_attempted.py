@@ -102,6 +102,13 @@ def test_a_trajectory(evidence):
     assert [step["message"] for step in found["steps"]] == ["a", "b"]
 
 
+@pytest.mark.parametrize("place", ["artifacts", "verifier", "artifacts/steps/a", "steps/a/artifacts", "agent"])
+@pytest.mark.parametrize("forged", [atif("forged"), b"no trajectory"], ids=["whole", "broken"])
+def test_what_an_attempt_left_elsewhere_is_no_trajectory_of_it(evidence, place, forged):
+    files = {"agent/trajectory.json": atif("a"), f"{place}/agent/trajectory.json": forged}
+    assert [step["message"] for step in trajectory_of(*evidence(files))["steps"]] == ["a"]
+
+
 def test_trajectories_of_several_steps_of_a_task(evidence):
     files = {f"steps/{name}/agent/trajectory.json": atif(name, "end") for name in ("one", "two")}
     found = trajectory_of(*evidence(files))
