@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_otval.core import printable
 from pytest_otval.judge.model import OUTCOMES, Criterion, Evidence, Opinion, Outcome, Rubric
 
 MOST_CHARS = 1_000_000
@@ -24,12 +23,9 @@ MOST_EVIDENCE = 10
 """Quotes of one opinion that are kept."""
 MOST_CANDIDATE = 64 * 1024
 """Characters of a candidate; half a script is none, so a longer one is not kept."""
-MOST_UNKNOWN = 10
-"""Criteria that do not exist, of which the model is told."""
 _MOST_BROKEN = 200
 """After so many beginnings of JSON objects that are none no more are looked at."""
 _BEGIN = re.compile(r'\{\s*"')
-_NAME_CHARS = 60
 
 _WORDS: Mapping[str, Outcome] = {**{one: one for one in OUTCOMES}, "n/a": "not_applicable", "na": "not_applicable"}
 _TWICE = object()
@@ -60,10 +56,10 @@ def read_opinions(text: str, rubric: Rubric) -> Answered:
             problems[criterion.id] = "; ".join(wrong)
         if opinion is not None:
             opinions[criterion.id] = opinion
-    unknown = sorted(_named(name) for name in values if name not in ids)
+    unknown = len(values.keys() - ids)
     # What is unknown alone asks for no repair; where something is missing it may be what was meant.
     if unknown and len(opinions) < len(ids):
-        problems[""] = f"there is no criterion {', '.join(unknown[:MOST_UNKNOWN])}"
+        problems[""] = f"{unknown} of its criteria do not exist"
     return Answered(opinions, problems)
 
 
@@ -138,8 +134,3 @@ def _evidence(value: object) -> tuple[tuple[Evidence, ...], list[str]]:
     found = [Evidence(document, quote) for document, quote in pairs if quote.strip()]
     wrong = ["a piece of its evidence is no object with document and quote"] if len(found) < len(value) else []
     return tuple(found[:MOST_EVIDENCE]), wrong
-
-
-def _named(name: str) -> str:
-    shown = printable(name)
-    return shown if len(shown) <= _NAME_CHARS else shown[: _NAME_CHARS - 3] + "..."

@@ -123,7 +123,8 @@ def _checked(opinion: Opinion, material: Material) -> Opinion:
 
 def _unproven(criterion: Criterion, opinion: Opinion) -> str:
     if opinion.dropped:
-        return f"a fail needs a quote that stands in a document ({opinion.dropped})"
+        # The words of a quote may be a task's: outside of blocks they are not repeated.
+        return f"a fail needs a quote that stands in a document ({opinion.dropped.partition(':')[0]})"
     if opinion.outcome == "fail" and criterion.execution and not opinion.candidate:
         return "a fail needs a candidate"
     return ""
