@@ -65,10 +65,11 @@ class AttemptLines:
         try:
             line = json.loads(raw)
             known = line["v"] == SCHEMA and line["kind"] == "result" and line["stage"] == TEACHER.mark
-            if not known or line["verdict"] not in _ENDED:
+            texts = (line["time"], line["task_digest"], line["class"])
+            if not known or line["verdict"] not in _ENDED or not all(isinstance(one, str) for one in texts):
                 return
             file, mark, _ = line["id"].rpartition("::")
-            place = _Place(str(line["time"]), path, at, str(line["task_digest"]))
+            place = _Place(line["time"], path, at, line["task_digest"])
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return
         of_task = self._places[file + mark]

@@ -67,6 +67,15 @@ def test_lines_that_are_none_of_ours(run, text):
     assert ids(AttemptLines(folder).of(*TASK)) == ["teacher[m-0]"]
 
 
+@pytest.mark.parametrize("change", [{"class": []}, {"class": None}, {"id": None}, {"verdict": []}, {"time": {}}])
+def test_lines_of_attempts_that_are_not_as_ours_are(run, change):
+    folder = run(attempt("+"))
+    (folder / "ledger" / "gw0.jsonl").write_text(json.dumps({**attempt("-", number=1).as_dict(), **change}) + "\n")
+    found = AttemptLines(folder).of(*TASK)
+    assert all(isinstance(one[name], str) for one in found for name in ("id", "class", "verdict", "time"))
+    assert "teacher[m-0]" in ids(found)
+
+
 def test_digests(run):
     one, two = AttemptLines(run(attempt("+"), attempt("-", number=1))).of(*TASK)
     assert digest_of([one]) == digest_of([dict(reversed(one.items()))])
