@@ -74,7 +74,7 @@ def _reviews(line: dict[str, Any]) -> Iterator[Review]:
     for one in told:
         try:
             yield Review.from_dict(one)
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except ValueError:
             continue
 
 

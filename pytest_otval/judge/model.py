@@ -9,8 +9,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
-from typing import Any, Literal, get_args
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 Kind = Literal["instruction", "trace"]
 """What is reviewed: a task's files, or one attempt at it."""
@@ -157,15 +160,13 @@ class Review:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Review:
-        """Return the review that ``as_dict`` gave, also after JSON."""
-        judgements = tuple(_judgement(one) for one in values["judgements"])
-        spending = Spending(**values["spending"])
-        lists = {"judgements": judgements, "left_out": tuple(values["left_out"]), "spending": spending}
-        return cls(**{**values, **lists})
+        """Return the review that ``as_dict`` gave, also after JSON. Raises ValueError for anything else."""
+        return _adapter().validate_python(values)
 
 
-def _judgement(values: Mapping[str, Any]) -> Judgement:
-    opinion = values["opinion"]
-    evidence = tuple(Evidence(**one) for one in opinion["evidence"])
-    told = {"votes": tuple(values["votes"]), "opinion": Opinion(**{**opinion, "evidence": evidence})}
-    return Judgement(**{**values, **told})
+@cache
+def _adapter() -> TypeAdapter[Review]:
+    # Only who reads what others wrote needs it, and loading it takes a while.
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Review)

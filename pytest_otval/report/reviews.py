@@ -9,6 +9,8 @@ from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, Any
 
+from pytest_otval.core import OtvalUsageError
+
 if TYPE_CHECKING:
     from pytest_otval.report.results import Results
 
@@ -72,11 +74,17 @@ def _reviewed(review: Mapping[str, Any]) -> Reviewed:
         model=intern(review["model"]),
         classification=intern(review["classification"]),
         judged=tuple(map(_judged, review["judgements"])),
-        answers=spending["answers"],
-        cached=spending["cached"],
-        tokens=spending["prompt"] + spending["completion"],
-        usd=spending["usd"],
+        answers=_number(spending["answers"]),
+        cached=_number(spending["cached"]),
+        tokens=_number(spending["prompt"]) + _number(spending["completion"]),
+        usd=None if spending["usd"] is None else _number(spending["usd"]),
     )
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is no number")
+    return value
 
 
 def _judged(judgement: Mapping[str, Any]) -> Judged:
@@ -98,10 +106,14 @@ def review_lines(results: Results) -> Iterator[dict[str, Any]]:
 
 
 def write_reviews(results: Results, path: Path) -> int:
-    """Write reviews as JSON lines and return how many there are. Raises OSError."""
+    """Write reviews as JSON lines and return how many there are. Raises OSError, OtvalUsageError."""
     count = 0
     with path.open("w", encoding="ascii") as file:
         for review in review_lines(results):
-            file.write(json.dumps(review, allow_nan=False) + "\n")
+            try:
+                file.write(json.dumps(review, allow_nan=False) + "\n")
+            except ValueError as error:
+                words = f"no version of ours wrote the review of {review['id']!r}: {error}"
+                raise OtvalUsageError(f"{results.run}: {words}") from None
             count += 1
     return count

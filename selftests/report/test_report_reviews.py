@@ -91,3 +91,19 @@ def test_reviews_as_lines(tmp_path):
 def test_a_ledger_that_no_version_wrote(tmp_path):
     with pytest.raises(OtvalUsageError, match="no version of ours wrote"):
         read_results(make_run(tmp_path / "run", line(judge=[{"kind": "x"}])))
+
+
+@pytest.mark.parametrize("name", ["answers", "cached", "prompt", "usd"])
+def test_reviews_that_no_version_of_ours_wrote(tmp_path, name):
+    values = review(fail("weak")).as_dict()
+    odd = {**values, "spending": {**values["spending"], name: "\x1b[31m"}}
+    with pytest.raises(OtvalUsageError, match="no version of ours wrote"):
+        read_results(make_run(tmp_path, replace(judged(), judge=[odd])))
+
+
+def test_a_number_that_is_none_is_no_json(tmp_path):
+    run = make_run(tmp_path, judged(review(fail("weak"))))
+    file = run / "ledger" / "main.jsonl"
+    file.write_text(file.read_text().replace('"kappa": null', '"kappa": NaN'))
+    with pytest.raises(OtvalUsageError, match="no version of ours wrote the review of"):
+        write_reviews(read_results(run), tmp_path / "reviews.jsonl")

@@ -83,14 +83,14 @@ def _page(
 def _reviews(line: Mapping[str, Any], run: Path) -> list[Review]:
     try:
         return list(map(Review.from_dict, line["judge"]))
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except ValueError as error:
         why = one_line(str(error), 200)
         raise OtvalUsageError(f"{run}: no version of ours wrote the review of {line['id']!r}: {why}") from None
 
 
 def _talk(subject: str, document: str) -> str:
     dataset, task, item = (one_line(part) for part in split_id(subject))
-    step = document.removeprefix(_STEP)
+    step = one_line(document.removeprefix(_STEP))
     return f"models.html#{urlencode({'dataset': dataset, 'task': task, 'item': item, 'step': step})}"
 
 
