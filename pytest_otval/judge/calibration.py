@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
 
 from pytest_otval.judge.model import NOT_MEASURED, Rubric
 from pytest_otval.judge.records import append, read
-from pytest_otval.judge.tally import Share, Tally, total
+from pytest_otval.judge.tally import Count, Share, Tally, total
 
 NAME = "calibrations.jsonl"
 HEAD = ("criterion", "precision", "recall", "kappa", "assured", "placed", "labels")
@@ -28,14 +30,14 @@ class Calibration:
     kind: str
     rubric: str
     """Its digest."""
-    votes: int
-    floor: float
-    untouched: int
+    votes: Count
+    floor: Annotated[float, Field(ge=0, le=1)]
+    untouched: Count
     """Reviews of what was not changed."""
-    alarmed: int
+    alarmed: Count
     """Of them those with a finding of a criterion that blocks."""
-    seeded: int
-    unreadable: int
+    seeded: Count
+    unreadable: Count
     """Reviews that came to nothing, and are in no count."""
     time: str
     """UTC, ISO 8601."""
@@ -61,8 +63,11 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
-        """Return what ``as_dict`` gave, also after JSON. Raises KeyError, TypeError for anything else."""
-        return cls(**{**values, "tallies": tuple(Tally(**one) for one in values["tallies"])})
+        """Return what ``as_dict`` gave, also after JSON. Raises ValueError for anything else."""
+        return _ADAPTER.validate_python(values)
+
+
+_ADAPTER = TypeAdapter(Calibration)
 
 
 def add_calibration(folder: Path, calibration: Calibration) -> None:
@@ -115,5 +120,5 @@ def _row(tally: Tally) -> Sequence[str]:
 def _calibration(line: Mapping[str, Any]) -> Calibration | None:
     try:
         return Calibration.from_dict(line)
-    except (KeyError, TypeError):
+    except ValueError:
         return None

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Annotated
+
+from pydantic import Field
 
 from pytest_otval.judge.labels import is_finding
 from pytest_otval.judge.model import Review, Rubric
 from pytest_otval.judge.seeding.texts import Fault
 from pytest_otval.llm.estimates import Interval, wilson
+
+Count = Annotated[int, Field(ge=0, lt=10**9)]
+"""In files of others, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +45,18 @@ class Tally:
     """What was counted about one criterion."""
 
     criterion: str
-    found: int = 0
+    found: Count = 0
     """Seeded faults that it found."""
-    missed: int = 0
-    raised: int = 0
+    missed: Count = 0
+    raised: Count = 0
     """Findings where nothing was changed."""
-    quiet: int = 0
+    quiet: Count = 0
     """Nothing was changed, and there is no finding."""
-    placed: int = 0
+    placed: Count = 0
     """Of ``found``: those with a quote from a document in which the fault is."""
-    agreed: int = 0
+    agreed: Count = 0
     """Findings of runs that people agreed with."""
-    disagreed: int = 0
+    disagreed: Count = 0
 
     @property
     def is_measured(self) -> bool:

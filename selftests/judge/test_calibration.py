@@ -114,6 +114,18 @@ def test_lines_that_are_none_are_left_out(tmp_path):
     assert latest(tmp_path, "org/judge", RUBRIC.digest).votes == 3
 
 
+@pytest.mark.parametrize("odd", [None, [], {}, -1, 1e308, float("nan"), 10**400], ids=repr)
+@pytest.mark.parametrize("name", ["floor", "votes", "time", "found", "quiet", "agreed", "criterion"])
+def test_calibrations_of_another_form_are_left_out(tmp_path, name, odd):
+    add_calibration(tmp_path, CALIBRATION)
+    values = {**CALIBRATION.as_dict(), "floor": 0.5}
+    tally = values["tallies"][0]
+    (values if name in values else tally)[name] = odd
+    with (tmp_path / CALIBRATIONS).open("a") as file:
+        file.write(json.dumps(values) + "\n")
+    assert latest(tmp_path, "org/judge", RUBRIC.digest) == CALIBRATION
+
+
 def test_records_are_not_written_through_a_link(tmp_path):
     (tmp_path / "target").write_text("")
     (tmp_path / "records").symlink_to(tmp_path / "target")
