@@ -235,6 +235,33 @@ def test_what_cannot_be_copied_is_said(tmp_path):
         copy_task(tmp_path / "nothing", tmp_path / "copy")
 
 
+def test_what_cannot_be_planted_is_said(tmp_path):
+    """A name that a task gives away may be longer than any file system takes."""
+    name = "/app/" + "a" * 300
+    folder = miniature(tmp_path / "task")
+    (folder / "instruction.md").write_text(f"Write {name} as told.\n")
+    (folder / "solution" / "solve.sh").write_text(f"#!/bin/bash\ncat > {name} <<'EOF'\nx\nEOF\n")
+    with pytest.raises(Conclusion, match="bad-task: solution-text cannot be put into task/"):
+        plant(faults_of(folder)["solution-text"], folder)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " \n" * (128 * 1024),
+        "\n".join(f"/app/{number:x}" for number in range(24_000)),
+        f"First. A {' '.join(map(str, range(10, 40_000)))}",
+    ],
+    ids=["blank", "paths", "numbers"],
+)
+def test_long_texts_are_looked_at_in_linear_time(text, tmp_path):
+    """In quadratic time each of these would take minutes."""
+    folder = miniature(tmp_path / "task")
+    (folder / "instruction.md").write_text(f"Do it.\n{text}")
+    (folder / "tests" / "more").write_text("x y z\n" * (40 * 1024))
+    assert faults_of(folder)
+
+
 def test_line_ends_of_windows_are_kept(tmp_path):
     text = FILES["instruction.md"].replace(". ", ".\r\n")
     task = miniature(tmp_path, **{"instruction.md": text})

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from pytest_otval.judge.model import Evidence
 from pytest_otval.judge.seeding.texts import Fault, Seed, Texts, whole
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 _PARAGRAPH = re.compile(r"(?:[^\n]+(?:\n|$))+")
-_NOT_PROSE = re.compile(r"```|^\s*(?:#|\||[-*+] |\d+[.)] |>)", re.MULTILINE)
+_NOT_PROSE = re.compile(r"```|^[^\S\n]*(?:#|\||[-*+] |\d+[.)] |>)", re.MULTILINE)
 _LITERAL = re.compile(r"`([^`\n]{2,80})`|\"([^\"\n]{2,80})\"|(?<![\w/.-])(\d[\d.]*\d)(?![\w/-])")
+_MOST_LITERALS = 200
+"""That are looked for in all tests."""
 _VAGUE = (
     (
         re.compile(r"\b(?:alphabetical|ascending|descending|lexicographic(?:al)?|chronological|numerical) order\b"),
@@ -56,7 +59,8 @@ def requirements_removed(texts: Texts) -> Fault | None:
         return None
     left, gone = texts.asked[: first[1]], texts.asked[first[1] :]
     tests, environment = texts.below(texts.tests), texts.below(texts.environment)
-    for word in (next(filter(None, one.groups())) for one in _LITERAL.finditer(gone)):
+    literals = islice(_LITERAL.finditer(gone), _MOST_LITERALS)
+    for word in (next(filter(None, one.groups())) for one in literals):
         shown = texts.line_with(word, tests)
         if shown and not whole(word).search(left) and not texts.line_with(word, environment):
             changes = {texts.instruction: f"{left.rstrip()}\n"}

@@ -24,13 +24,19 @@ def copy_task(source: Path, target: Path) -> None:
 
 
 def plant(fault: Fault, folder: Path) -> None:
-    """Put a fault into a copy of its task. What stands in the place of a file that it changes is replaced."""
-    for path, text in fault.changes.items():
-        file = folder / path
-        mode = file.stat().st_mode if file.is_file() else 0o644
-        file.unlink(missing_ok=True)
-        file.write_bytes(text.encode())
-        file.chmod(mode)
+    """Put a fault into a copy of its task. What stands in the place of a file that it changes is replaced.
+
+    Raises Conclusion ``bad-task``, for one where the task gives a name that no file can have.
+    """
+    try:
+        for path, text in fault.changes.items():
+            file = folder / path
+            mode = file.stat().st_mode if file.is_file() else 0o644
+            file.unlink(missing_ok=True)
+            file.write_bytes(text.encode())
+            file.chmod(mode)
+    except OSError as error:
+        raise Conclusion("bad-task", f"{fault.seed} cannot be put into {folder.name}/: {error.strerror}") from None
 
 
 def _copy(source: str, target: str) -> str:

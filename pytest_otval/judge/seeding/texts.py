@@ -17,6 +17,8 @@ from pytest_otval.task.reading import NotReadableError, read_regular
 MOST_BYTES = 256 * 1024
 """Of a file; a larger one is no text that a seed looks at."""
 MOST_BYTES_TOGETHER = 8 * 1024 * 1024
+MOST_PATHS = 100
+"""Of an instruction that are looked for in all tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class Texts:
 
     def results(self) -> Iterator[tuple[str, Evidence]]:
         """Yield the files that instruction, solution and tests name, with the line of the tests that does."""
-        for path in paths_named(self.asked):
+        for path in paths_named(self.asked)[:MOST_PATHS]:
             shown = self.line_with(path, self.below(self.tests))
             if shown and whole(path).search(self.asked) and self.line_with(path, (self.solution,)):
                 yield path, shown
