@@ -142,8 +142,8 @@ def serving(site, image):
     plugins = site.root / "plugins"
     (plugins / "selftests" / "llm").mkdir(parents=True, exist_ok=True)
     (plugins / "held.py").write_text(HELD)
-    for name in ("server", "policies"):
-        shutil.copy(REPOSITORY / "selftests" / "llm" / f"{name}.py", plugins / "selftests" / "llm")
+    for module in (REPOSITORY / "selftests" / "llm").glob("*.py"):
+        shutil.copy(module, plugins / "selftests" / "llm")
     weights = Weights("org/m", "0" * 40, whole=True)
     folder = site.root / "ws" / "models" / weights.name
     folder.mkdir(parents=True, exist_ok=True)
