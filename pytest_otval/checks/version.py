@@ -101,7 +101,8 @@ def _modules(source: Path) -> Iterator[Path]:
 def _files(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
-    return sorted(path for path in source.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    # What is compiled comes and goes while others import.
+    return sorted(path for path in source.rglob("*") if "__pycache__" not in path.parts and path.is_file())
 
 
 def _digest(files: Iterable[Path]) -> str:

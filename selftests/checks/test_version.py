@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+import pytest_otval
+from pytest_otval.checks import version
 from pytest_otval.checks.registry import Check, all_checks
-from pytest_otval.checks.version import OURS, checks_version
+from pytest_otval.checks.version import OURS, checks_version, package_version
 from pytest_otval.core import Severity
 
 SOURCE = "def look(context):\n    return iter(())\n"
@@ -46,9 +48,6 @@ def test_a_check_more_or_another_text_is_another_version():
 
 
 def test_our_own_source_is_part_of_it(tmp_path, monkeypatch):
-    import pytest_otval
-    from pytest_otval.checks import version
-
     for part in OURS:
         (tmp_path / part).parent.mkdir(exist_ok=True)
     (tmp_path / "core.py").write_text("")
@@ -62,6 +61,21 @@ def test_our_own_source_is_part_of_it(tmp_path, monkeypatch):
         found.add(checks_version([]))
     version._surroundings.cache_clear()
     assert len(found) == 2
+
+
+def test_what_python_compiles_meanwhile_is_no_part_of_it(tmp_path, monkeypatch):
+    package = tmp_path / "pytest_otval"
+    (package / "stages" / "__pycache__").mkdir(parents=True)
+    (package / "stages" / "one.py").write_text("ONE = 1\n")
+    monkeypatch.setattr(pytest_otval, "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(version, "_surroundings", tuple)
+    before = package_version(("stages",))
+    # Written under a name of its own, and renamed: it may be gone in a moment.
+    (package / "stages" / "__pycache__" / "one.cpython-311-pytest-9.2.0.pyc.1047").symlink_to("gone")
+    (package / "stages" / "__pycache__" / "one.cpython-311-pytest-9.2.0.pyc.1048").write_text("half")
+    assert package_version(("stages",)) == before
+    (package / "stages" / "data.txt").write_text("more")
+    assert package_version(("stages",)) != before
 
 
 def test_a_foreign_module_counts_by_its_source(module):
