@@ -13,7 +13,7 @@ from pytest_otval.judge.refute import refute
 from pytest_otval.judge.review import UnreadableError, review
 from pytest_otval.kept import Kept
 from pytest_otval.llm.chat import ContextOverflowError, EndpointError
-from pytest_otval.llm.client import EndpointChat, section_for
+from pytest_otval.llm.client import EndpointChat, numbered_chat, section_for
 from pytest_otval.profile import load_profile
 from pytest_otval.stages.judging import characters_for
 from pytest_otval.workspace import Workspace
@@ -61,5 +61,4 @@ class Panel:
                 raise Conclusion("endpoint-failed", f"{error}; {words}") from None
 
     def _chat(self, vote: int) -> EndpointChat:
-        seed = self._section.request.get("seed")
-        return EndpointChat(self._name, self._section, None, {"seed": seed + vote} if isinstance(seed, int) else {})
+        return numbered_chat(self._name, self._section, None, vote)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import StrictBool, TypeAdapter
 
 from pytest_otval.judge.model import Judgement
 from pytest_otval.judge.records import append, read
@@ -35,8 +37,8 @@ class Label:
     rubric: str
     """Its digest."""
     outcome: str
-    finding: bool
-    agrees: bool
+    finding: StrictBool
+    agrees: StrictBool
     by: str
     note: str
     run: str
@@ -68,6 +70,10 @@ def agreement(found: Iterable[Label], model: str, rubric: str) -> Mapping[str, t
 
 def _label(values: Mapping[str, Any]) -> Label | None:
     """Return the label of a line; None for one that is none."""
-    told = {one.name: values.get(one.name) for one in fields(Label)}
-    is_sound = all(isinstance(value, bool if name in ("finding", "agrees") else str) for name, value in told.items())
-    return Label(**told) if is_sound else None  # type: ignore[arg-type]
+    try:
+        return _ADAPTER.validate_python(values)
+    except ValueError:
+        return None
+
+
+_ADAPTER = TypeAdapter(Label)

@@ -78,7 +78,9 @@ class EndpointChat:
         not installed.
         """
         if not section.base_url:
-            words = "has no base_url in the cluster profile: add it there, or give --otval-base-url"
+            words = (
+                "has no base_url in the cluster profile: add it there, or give --otval-base-url (commands: --base-url)"
+            )
             raise OtvalUsageError(f"the model {printable(name)} {words}")
         if budget is not None and budget.usd is not None and section.usd_in is None:
             words = "has no prices in the cluster profile (usd_in, usd_out), which --otval-budget-usd needs"
@@ -260,6 +262,15 @@ class EndpointChat:
         cached = section.usd_in if section.usd_cached is None else section.usd_cached
         prompt = (usage.prompt - usage.cached) * section.usd_in + usage.cached * cached
         return dataclasses.replace(usage, usd=(prompt + usage.completion * section.usd_out) / 1e6)
+
+
+def numbered_chat(name: str, section: ModelSection, budget: Budget | None, number: int) -> EndpointChat:
+    """Return a model for one of several conversations, from 0: a seed of the profile counts up with them.
+
+    Raises OtvalUsageError.
+    """
+    seed = section.request.get("seed")
+    return EndpointChat(name, section, budget, {"seed": seed + number} if isinstance(seed, int) else {})
 
 
 class _NoTimeError(Exception):

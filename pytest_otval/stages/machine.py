@@ -33,7 +33,7 @@ from pytest_otval.llm.agents.base import ModelAgent, agent_named
 from pytest_otval.llm.agents.mini import MiniSweAgent
 from pytest_otval.llm.agents.tools import ToolAgent
 from pytest_otval.llm.budget import Budget
-from pytest_otval.llm.client import EndpointChat, section_for
+from pytest_otval.llm.client import EndpointChat, numbered_chat, section_for
 from pytest_otval.profile import ModelSection, Profile
 from pytest_otval.runtimes.build import Installer
 from pytest_otval.runtimes.store import Runtimes
@@ -131,10 +131,7 @@ class Machine:
 
     def chat(self, model: str, attempt: int) -> EndpointChat:
         """Return a model for one attempt: a seed of the profile counts up with it. Raises OtvalUsageError."""
-        section = self.model_section(model)
-        seed = section.request.get("seed")
-        fields = {"seed": seed + attempt} if isinstance(seed, int) else {}
-        return EndpointChat(model, section, self.budget, fields)
+        return numbered_chat(model, self.model_section(model), self.budget, attempt)
 
     def rubric(self, kind: Kind) -> Rubric:
         """Return what is judged by: the command line's, project's, workspace's, else ours. Raises OtvalUsageError."""
